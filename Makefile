@@ -1,0 +1,79 @@
+# CI calls `make test`; a laptop can do all that CI does. `make help` lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+export HYPIC_CACHE ?= $(HOME)/.cache/hypic
+PYTHON3 ?= python3
+PY := .venv/bin/python
+# Runs Python inside the engine's environment (torch and SGLang), our plugin and pytest added.
+ENGINE_RUN = env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=$(CURDIR)/build/engine-site:$(CURDIR)/build/pytest-site $(shell $(PYTHON3) -m local engine-python)
+
+.PHONY: help demo test unit integration e2e gpu lint types format sync lock engine-site images generate check-generated clean
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
+
+demo: sync ## real Kubernetes, two engines, four documents in several orders, a table
+	$(PY) -m local demo
+
+test: lint types unit integration e2e ## every tier but gpu, in order of cost
+
+unit: sync engine-site ## pure logic, contracts, and the reference operations on CPU
+	$(PY) -m pytest
+	$(ENGINE_RUN) -m pytest tests/ops
+
+integration: sync engine-site ## a real kube-apiserver, and real SGLang on CPU
+	$(PY) -m pytest tests/integration --ignore tests/integration/engine
+	$(ENGINE_RUN) -m pytest tests/integration/engine
+
+e2e: sync ## a real cluster, built images, installed charts, the real engine on CPU
+	$(PY) -m pytest tests/e2e
+
+gpu: ## kernels against references and the plugin in SGLang, on one accelerator
+	$(PYTHON3) -m pytest tests/gpu
+
+lint: sync ## style, formatting, import contracts
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/lint-imports
+
+types: sync ## mypy, strict
+	.venv/bin/mypy
+
+format: sync ## rewrite to the house style
+	.venv/bin/ruff check --fix
+	.venv/bin/ruff format
+
+sync: .venv/stamp ## the developers' environment in .venv
+.venv/stamp: locks/dev.txt engine/pyproject.toml router/pyproject.toml operator/pyproject.toml
+	test -x $(PY) || $(PYTHON3) -m venv .venv
+	$(PY) -m pip install -q --disable-pip-version-check uv==0.13.9
+	.venv/bin/uv pip install -q --python $(PY) --require-hashes -r locks/dev.txt
+	.venv/bin/uv pip install -q --python $(PY) --no-deps -e engine -e router -e operator
+	touch $@
+
+engine-site: sync build/pytest-site/stamp ## our plugin as a wheel, for the engine's environment
+	rm -rf build/engine-site
+	.venv/bin/uv pip install -q --python $(PY) --no-deps --target build/engine-site ./engine
+build/pytest-site/stamp: locks/dev.txt
+	.venv/bin/uv pip install -q --python $(PY) --target build/pytest-site pytest==9.1.0 pytest-asyncio==1.3.0 hypothesis==6.170.17
+	touch $@
+
+lock: ## resolve again and write locks/
+	uv lock -q
+	uv export -q --only-group dev --no-emit-workspace --no-header -o locks/dev.txt
+	uv export -q --package hypic-router --no-emit-workspace --no-dev --no-header -o locks/router.txt
+	uv export -q --package hypic-operator --no-emit-workspace --no-dev --no-header -o locks/operator.txt
+
+images: sync ## build the three images with BuildKit
+	$(PY) -m local images
+
+generate: sync ## copies of CRDs, generated schemas and docs
+	$(PY) charts/generate.py
+
+check-generated: sync ## fail when a generated file differs from its source
+	$(PY) charts/generate.py --check
+
+clean: ## remove what was built in the checkout (not the cache)
+	rm -rf .venv build

@@ -1,0 +1,1 @@
+"""Position-independent caching for hybrid-attention models. Importing this changes nothing."""

@@ -1,0 +1,1 @@
+"""The words router and engine agree on. Pure: standard library only."""

@@ -1,0 +1,1 @@
+"""Bookkeeping of the segment cache in plain Python. Pure: no torch, no SGLang."""

@@ -1,0 +1,1 @@
+"""Segment-aware OpenAI-compatible router."""
