@@ -110,7 +110,9 @@ def entry_key(
 
 
 def salt_of(cache_salt: str | None, extra_key: str | None) -> str:
-    """One salt from the two request fields that partition the cache, unambiguous in both."""
-    if not cache_salt and not extra_key:
-        return ""
-    return _fields_digest(((cache_salt or "").encode(), (extra_key or "").encode()))
+    """The one salt of a request: what SGLang makes of the two fields that partition its cache.
+
+    SGLang joins ``cache_salt`` and ``extra_key`` in this order (``OpenAIServingBase``,
+    ``_compute_extra_key``), and the engine sees only the result.
+    """
+    return (cache_salt or "") + (extra_key or "")
