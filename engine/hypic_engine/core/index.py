@@ -1,0 +1,209 @@
+"""Which segments are cached, who uses them, and what may be freed.
+
+Plain Python, one writer, no tensors: slots are opaque values that belong to the entry from insert
+to remove. All sizes are O(1), eviction is O(log n), nothing is kept per token.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import evict
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """What the cache holds of one segment.
+
+    Attributes:
+        key: the engine's key of the segment.
+        ids: its token ids as bytes, compared on every hit.
+        n_tokens: its length.
+        n_bytes: what it occupies in all pools.
+        slots: where its keys and values lie; opaque here.
+        operator: where its state, transition and convolution tail lie; opaque here.
+        digests: request digests under which clients reach it.
+        n_uses: requests that took it from the cache.
+        n_pins: counted readers; while above 0 the entry stays.
+    """
+
+    key: str
+    ids: bytes
+    n_tokens: int
+    n_bytes: int
+    slots: Any
+    operator: Any
+    digests: set[str] = field(default_factory=set)
+    n_uses: int = 0
+    n_pins: int = 0
+    worth: evict.Worth | None = None
+
+
+class Pins:
+    """A counted handle on entries, released exactly once."""
+
+    __slots__ = ("_entries", "_index", "_released")
+
+    def __init__(self, index: "Index") -> None:
+        self._index = index
+        self._entries: dict[str, Entry] = {}
+        self._released = False
+
+    def add(self, entry: Entry) -> None:
+        """Pin one more entry; a second time changes nothing."""
+        if self._released:
+            raise RuntimeError("a released handle cannot pin")
+        if entry.key not in self._entries:
+            self._entries[entry.key] = entry
+            self._index.pin(entry)
+
+    def release(self) -> None:
+        """Unpin all; a second call changes nothing."""
+        if self._released:
+            return
+        self._released = True
+        for entry in self._entries.values():
+            self._index.unpin(entry)
+        self._entries.clear()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class Index:
+    """Entries by key, with counted pins and an eviction order."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+        self._heap: list[tuple[evict.Worth, str]] = []
+        self._floor = 0.0
+        self._tie = 0
+        self.n_tokens = 0
+        self.n_pinned_tokens = 0
+        self.n_bytes = 0
+        self.n_pinned_entries = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries.values())
+
+    @property
+    def n_evictable_tokens(self) -> int:
+        """Tokens of entries that nobody pins."""
+        return self.n_tokens - self.n_pinned_tokens
+
+    @property
+    def n_evictable_entries(self) -> int:
+        """Entries that nobody pins."""
+        return len(self._entries) - self.n_pinned_entries
+
+    def find(self, key: str, ids: bytes) -> Entry | None:
+        """The entry under this key, if its token ids are these."""
+        entry = self._entries.get(key)
+        return entry if entry is not None and entry.ids == ids else None
+
+    def insert(self, entry: Entry) -> None:
+        """Take ownership of an entry.
+
+        Raises:
+            ValueError: the key is taken.
+        """
+        if entry.key in self._entries:
+            raise ValueError(f"key {entry.key} is taken")
+        self._entries[entry.key] = entry
+        self.n_tokens += entry.n_tokens
+        self.n_bytes += entry.n_bytes
+        self._revalue(entry)
+
+    def used(self, entry: Entry) -> None:
+        """Note that a request took the entry from the cache."""
+        entry.n_uses += 1
+        self._revalue(entry)
+
+    def pin(self, entry: Entry) -> None:
+        """Add a reader."""
+        entry.n_pins += 1
+        if entry.n_pins == 1:
+            self.n_pinned_tokens += entry.n_tokens
+            self.n_pinned_entries += 1
+
+    def unpin(self, entry: Entry) -> None:
+        """Remove a reader.
+
+        Raises:
+            RuntimeError: there was none.
+        """
+        if entry.n_pins == 0:
+            raise RuntimeError(f"entry {entry.key} was released more often than pinned")
+        entry.n_pins -= 1
+        if entry.n_pins == 0:
+            self.n_pinned_tokens -= entry.n_tokens
+            self.n_pinned_entries -= 1
+            self._revalue(entry)
+
+    def evicted(self, *, n_tokens: int = 0, n_entries: int = 0) -> list[Entry]:
+        """Remove the least worthy unpinned entries until both amounts are reached, if they can be.
+
+        The caller frees what the returned entries own.
+        """
+        victims: list[Entry] = []
+        freed_tokens = 0
+        while (freed_tokens < n_tokens or len(victims) < n_entries) and self._heap:
+            worth, key = heapq.heappop(self._heap)
+            entry = self._entries.get(key)
+            if entry is None or entry.worth != worth or entry.n_pins:
+                continue
+            self._floor = max(self._floor, worth.value if worth.settled else 0.0)
+            self._drop(entry)
+            victims.append(entry)
+            freed_tokens += entry.n_tokens
+        return victims
+
+    def clear(self) -> list[Entry]:
+        """Forget everything, pinned or not; the caller frees what the returned entries own."""
+        entries = list(self._entries.values())
+        self.__init__()  # type: ignore[misc]
+        return entries
+
+    def _drop(self, entry: Entry) -> None:
+        del self._entries[entry.key]
+        self.n_tokens -= entry.n_tokens
+        self.n_bytes -= entry.n_bytes
+
+    def _revalue(self, entry: Entry) -> None:
+        self._tie += 1
+        entry.worth = evict.worth(
+            n_tokens=entry.n_tokens,
+            n_bytes=entry.n_bytes,
+            n_uses=entry.n_uses,
+            floor=self._floor,
+            tie=self._tie,
+        )
+        heapq.heappush(self._heap, (entry.worth, entry.key))
+        if len(self._heap) > 2 * len(self._entries) + 64:
+            self._heap = [(e.worth, e.key) for e in self._entries.values() if e.worth is not None]
+            heapq.heapify(self._heap)
+
+    def check_integrity(self, slots: Iterable[Any] | None = None) -> None:
+        """Recount everything.
+
+        Args:
+            slots: all slots of all entries, when the caller can list them; none may appear twice.
+
+        Raises:
+            AssertionError: a size differs from the sum of its parts, or a slot is owned twice.
+        """
+        entries = self._entries.values()
+        assert self.n_tokens == sum(e.n_tokens for e in entries)
+        assert self.n_bytes == sum(e.n_bytes for e in entries)
+        assert self.n_pinned_tokens == sum(e.n_tokens for e in entries if e.n_pins)
+        assert self.n_pinned_entries == sum(1 for e in entries if e.n_pins)
+        assert all(e.n_pins >= 0 for e in entries)
+        live = {(worth, key) for worth, key in self._heap}
+        assert all(e.n_pins or (e.worth, e.key) in live for e in entries)
+        if slots is not None:
+            listed = list(slots)
+            assert len(listed) == len(set(listed))
