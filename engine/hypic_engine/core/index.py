@@ -144,10 +144,17 @@ class Index:
             self.n_pinned_entries -= 1
             self._revalue(entry)
 
-    def evicted(self, *, n_tokens: int = 0, n_entries: int = 0) -> list[Entry]:
+    def evicted(
+        self, *, n_tokens: int = 0, n_entries: int = 0, only_on_probation: bool = False
+    ) -> list[Entry]:
         """Remove the least worthy unpinned entries until both amounts are reached, if they can be.
 
         The caller frees what the returned entries own.
+
+        Args:
+            n_tokens: tokens to free.
+            n_entries: entries to free.
+            only_on_probation: stop at the first entry that a request ever used.
         """
         victims: list[Entry] = []
         freed_tokens = 0
@@ -156,6 +163,9 @@ class Index:
             entry = self._entries.get(key)
             if entry is None or entry.worth != worth or entry.n_pins:
                 continue
+            if only_on_probation and worth.settled:
+                heapq.heappush(self._heap, (worth, key))
+                break
             self._floor = max(self._floor, worth.value if worth.settled else 0.0)
             self._drop(entry)
             victims.append(entry)

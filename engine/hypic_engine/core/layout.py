@@ -88,6 +88,11 @@ class Layout:
         """Tokens computed in place."""
         return sum(end - start for start, end in self.runs)
 
+    def until(self, n_tokens: int) -> "Layout":
+        """The same prompt followed by what was generated before a retraction, all computed."""
+        *runs, (start, _) = self.runs
+        return Layout((*runs, (start, n_tokens)), self.interiors)
+
 
 def segments(ends: Sequence[int], n_tokens: int) -> tuple[Segment, ...]:
     """The segments of a prompt, the query last.

@@ -1,0 +1,156 @@
+"""Our flags against SGLang's own: what is preset, and what cannot go together.
+
+A value the user gave is never overridden: it is accepted or refused with both flags named.
+"""
+
+import argparse
+import dataclasses
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import HypicError, SettingsError
+from . import boot, settings
+
+BACKEND = "hypic"
+
+# field -> (flag, values that work, value that is preset)
+_REQUIRED: Mapping[str, tuple[str, tuple[Any, ...], Any]] = {
+    "page_size": ("--page-size", (1,), 1),
+    "chunked_prefill_size": ("--chunked-prefill-size", (-1,), -1),
+    "radix_cache_backend": ("--radix-cache-backend", (), BACKEND),
+    "enable_multimodal": ("--enable-multimodal", (False,), False),
+    "cuda_graph_backend_prefill": ("--cuda-graph-backend-prefill", ("disabled",), "disabled"),
+    "linear_attn_backend": ("--linear-attn-backend", ("triton",), None),
+    "kv_cache_dtype": ("--kv-cache-dtype", ("auto", "bfloat16", "bf16"), None),
+    "disaggregation_mode": ("--disaggregation-mode", ("null",), None),
+    "speculative_algorithm": ("--speculative-algorithm", (), None),
+    "enable_hierarchical_cache": ("--enable-hierarchical-cache", (False,), None),
+    "enable_mixed_chunk": ("--enable-mixed-chunk", (False,), None),
+    "enable_two_batch_overlap": ("--enable-two-batch-overlap", (False,), None),
+    "enable_dp_attention": ("--enable-dp-attention", (False,), None),
+    "enable_lora": ("--enable-lora", (False,), None),
+    "lora_paths": ("--lora-paths", (), None),
+    "enable_streaming_session": ("--enable-streaming-session", (False,), None),
+    "pp_size": ("--pipeline-parallel-size", (1,), None),
+    "dp_size": ("--data-parallel-size", (1,), None),
+}
+
+_CPU_PRESETS: Mapping[str, Any] = {
+    "device": "cpu",
+    "dtype": "float32",
+    "attention_backend": "torch_native",
+    "sampling_backend": "pytorch",
+    "grammar_backend": "none",
+    "cuda_graph_backend_decode": "disabled",
+    "cuda_graph_backend_prefill": "disabled",
+    "sleep_on_idle": True,
+    "max_total_tokens": 65_536,
+    "max_running_requests": 8,
+    "mem_fraction_static": 0.1,
+    "skip_server_warmup": True,
+}
+
+# Architectures whose linear layers are gated delta networks, as SGLang 0.5.14 names them.
+GDN_ARCHITECTURES = frozenset(
+    {
+        "Qwen3NextForCausalLM",
+        "Qwen3_5ForConditionalGeneration",
+        "Qwen3_5MoeForConditionalGeneration",
+        "Qwen3_5ForCausalLM",
+        "Qwen3_5MoeForCausalLM",
+    }
+)
+
+
+def _defaults(server_args: type) -> dict[str, Any]:
+    fields = dataclasses.fields(server_args)
+    return {f.name: f.default for f in fields if f.default is not dataclasses.MISSING}
+
+
+def refuse_conflicts(arguments: argparse.Namespace, defaults: Mapping[str, Any]) -> None:
+    """Raise for the first of SGLang's flags that cannot go with ``--pic-enable``.
+
+    Raises:
+        SettingsError: names both flags and what works.
+    """
+    for field, (flag, allowed, _) in _REQUIRED.items():
+        value = getattr(arguments, field, None)
+        if value is None or value in allowed or value == defaults.get(field):
+            continue
+        works = f"use {flag} {allowed[0]}" if allowed else f"leave {flag} out"
+        raise SettingsError(f"{flag} {value} cannot be combined with --pic-enable; {works}")
+
+
+def preset(
+    arguments: argparse.Namespace, defaults: Mapping[str, Any], values: Mapping[str, Any]
+) -> None:
+    """Set fields that the user left at their defaults."""
+    for field, value in values.items():
+        if getattr(arguments, field, None) == defaults.get(field):
+            setattr(arguments, field, value)
+
+
+def refuse_model(architectures: list[str]) -> None:
+    """Raise when the model's linear layers are not of a kind this plugin can compose.
+
+    Raises:
+        SettingsError: names the model's architecture and those that work.
+    """
+    if not GDN_ARCHITECTURES.intersection(architectures):
+        raise SettingsError(
+            f"--pic-enable needs a hybrid model with linear attention; --model-path holds "
+            f"{', '.join(architectures) or 'no architecture'}, "
+            f"supported are {', '.join(sorted(GDN_ARCHITECTURES))}"
+        )
+
+
+class Arguments:
+    """Hooks on SGLang's argument parser."""
+
+    def __init__(self, *, on_cpu: bool, host_problem: str | None) -> None:
+        self._on_cpu = on_cpu
+        self._host_problem = host_problem
+
+    def add(self, result: object, parser: argparse.ArgumentParser) -> None:
+        """After ``ServerArgs.add_cli_args``."""
+        settings.add_arguments(parser)
+
+    def read(
+        self, original: Callable[..., Any], cls: type, arguments: argparse.Namespace
+    ) -> Any:
+        """Around ``ServerArgs.from_cli_args``: check, preset, and tell the children."""
+        try:
+            wanted = settings.from_arguments(arguments)
+            if wanted.enabled and self._host_problem:
+                raise SettingsError(f"--pic-enable: {self._host_problem}")
+            return self._read(original, cls, arguments, wanted)
+        except HypicError as error:
+            sys.stderr.write(f"error: {error}\n")
+            raise SystemExit(2) from None
+
+    def _read(
+        self,
+        original: Callable[..., Any],
+        cls: type,
+        arguments: argparse.Namespace,
+        wanted: settings.Settings,
+    ) -> Any:
+        defaults = _defaults(cls)
+        if self._on_cpu:
+            preset(arguments, defaults, _CPU_PRESETS)
+        if wanted.enabled:
+            refuse_conflicts(arguments, defaults)
+            presets = {f: v for f, (_, _, v) in _REQUIRED.items() if v is not None}
+            preset(arguments, defaults, presets | {"disable_radix_cache": True})
+        server_args = original(cls, arguments)
+        if wanted.enabled:
+            architectures = server_args.get_model_config().hf_config.architectures or []
+            refuse_model(list(architectures))
+        folder = tempfile.mkdtemp(prefix="hypic-")
+        wanted = dataclasses.replace(wanted, control_path=os.path.join(folder, "control.sock"))
+        os.environ[settings.VARIABLE] = wanted.to_json()
+        server_args.hypic_boot = boot.Token()
+        return server_args

@@ -1,0 +1,151 @@
+"""Isolated prefills of missing segments, and the prompts that wait for them.
+
+A fill is an ordinary one-token request of SGLang's that nobody listens to. It belongs to the
+prompts that wait for it and ends with the last of them. Level-triggered: `submit` may be called at
+every scheduling attempt.
+"""
+
+import itertools
+import time
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sglang.srt.managers.schedule_batch import Req
+from sglang.srt.sampling.sampling_params import SamplingParams
+
+from ..core.index import Entry
+from ..core.layout import Segment
+from .cache import SegmentCache
+from .requests import FILL_PREFIX, Capture, Prompt, Wanted
+from .settings import Settings
+
+LOAD_EVERY_S = 1.0
+
+
+@dataclass(slots=True)
+class _InFlight:
+    request: Any
+    since: float
+    running: bool = False
+
+
+class Fills:
+    """Fills in flight by key, and who waits."""
+
+    def __init__(self, scheduler: Any, cache: SegmentCache, settings: Settings) -> None:
+        self._scheduler = scheduler
+        self._cache = cache
+        self._settings = settings
+        self._in_flight: dict[str, _InFlight] = {}
+        self._waiting: dict[int, tuple[Any, Prompt]] = {}
+        self._numbers = itertools.count()
+        self._load_at = 0.0
+        self.beat_at = time.monotonic()
+
+    @staticmethod
+    def is_fill(request: Any) -> bool:
+        """Whether this is one of ours."""
+        return bool(request.rid.startswith(FILL_PREFIX))
+
+    def n_reserved_tokens(self, *, but: Prompt) -> int:
+        """What waiting prompts other than this one have reserved."""
+        return sum(p.reserved_tokens for _, p in self._waiting.values() if p is not but)
+
+    def wait(self, request: Any, prompt: Prompt) -> None:
+        """The prompt holds pins and waits for the rest."""
+        self._waiting[id(request)] = (request, prompt)
+
+    def admitted(self, prompt: Prompt) -> None:
+        """The prompt runs: its pins now live as long as its key/value slots."""
+        prompt.admitted = True
+        prompt.reserved_tokens = 0
+        self._waiting = {k: v for k, v in self._waiting.items() if v[1] is not prompt}
+
+    def submit(self, request: Any, prompt: Prompt) -> None:
+        """Ask for every segment that is missing and not yet in flight."""
+        for i, wanted in enumerate(prompt.wanted):
+            if self._cache.entry(prompt, i) is not None:
+                continue
+            prompt.filling.add(wanted.key)
+            if wanted.key not in self._in_flight:
+                self._start(request, wanted)
+
+    def _start(self, waiter: Any, wanted: Wanted) -> None:
+        operator = self._cache.operator_slot()
+        if operator is None:
+            return
+        length = wanted.segment.length
+        sampling = SamplingParams(max_new_tokens=1, temperature=0)
+        sampling.normalize(None)
+        segment = wanted.segment
+        fill = Req(
+            f"{FILL_PREFIX}{next(self._numbers)}",
+            "",
+            array("q", waiter.origin_input_ids[segment.start : segment.end]),
+            sampling,
+            eos_token_ids=self._scheduler.model_config.hf_eos_token_id,
+            vocab_size=self._scheduler.model_config.vocab_size,
+            extra_key=waiter.extra_key,
+            priority=waiter.priority,
+            disagg_mode=self._scheduler.disaggregation_mode,
+        )
+        fill.tokenizer = self._scheduler.tokenizer
+        fill.logprob_start_len = -1
+        fill.hypic_prompt = None
+        own = Wanted(Segment(0, 0, length), wanted.key, wanted.ids, wanted.digest)
+        fill.hypic_capture = Capture(own, self._settings.seam.n_tokens(length), operator)
+        self._scheduler.init_req_max_new_tokens(fill)
+        self._scheduler.waiting_queue.append(fill)
+        fill.time_stats.set_wait_queue_entry_time()
+        self._in_flight[wanted.key] = _InFlight(fill, time.monotonic())
+
+    def started(self, requests: Iterable[Any]) -> None:
+        """These requests run now."""
+        running = {request.rid for request in requests if self.is_fill(request)}
+        for flight in self._in_flight.values():
+            flight.running |= flight.request.rid in running
+
+    def ended(self, key: str, entry: Entry | None) -> None:
+        """A fill left an entry, or none; whoever waits for it pins it before anyone evicts it."""
+        flight = self._in_flight.pop(key, None)
+        if entry is None:
+            return
+        if flight is not None:
+            self._cache.metrics.filled(time.monotonic() - flight.since)
+        for _, prompt in self._waiting.values():
+            if key in prompt.filling and prompt.pins is not None:
+                prompt.filling.discard(key)
+                prompt.pins.add(entry)
+
+    def sweep(self) -> None:
+        """Let go of prompts that left the queue without running, and of fills nobody waits for."""
+        if not self._waiting and not self._in_flight:
+            return
+        queued = {id(request) for request in self._scheduler.waiting_queue}
+        for key, (_, prompt) in list(self._waiting.items()):
+            if key not in queued:
+                del self._waiting[key]
+                self._cache.release(prompt)
+        needed = set().union(*(prompt.filling for _, prompt in self._waiting.values()))
+        for key, flight in list(self._in_flight.items()):
+            if flight.running or (key in needed and id(flight.request) in queued):
+                continue
+            waiting = self._scheduler.waiting_queue
+            self._scheduler.waiting_queue = [r for r in waiting if r is not flight.request]
+            self._cache.discard(flight.request.hypic_capture)
+
+    def beat(self) -> None:
+        """Note that the scheduler loop turns, and once in a while how busy it is."""
+        self.beat_at = time.monotonic()
+        if self.beat_at - self._load_at < LOAD_EVERY_S:
+            return
+        self._load_at = self.beat_at
+        allocator = self._cache.token_to_kv_pool_allocator
+        free = allocator.available_size() + self._cache.index.n_evictable_tokens
+        self._cache.metrics.load(
+            n_running=len(self._scheduler.running_batch.reqs),
+            n_queued=sum(not self.is_fill(r) for r in self._scheduler.waiting_queue),
+            kv_used_ratio=1 - free / max(allocator.size, 1),
+        )

@@ -1,0 +1,155 @@
+"""Hooks on SGLang's forward pass: true positions, moved keys, one sequence per run.
+
+Computes nothing itself: full attention is the stock backend over a virtual batch, linear attention
+is `gdn`. Batches without a plan take the stock path untouched.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from sglang.srt.layers.attention.hybrid_linear_attn_backend import HybridLinearAttnBackend
+from sglang.srt.mem_cache.memory_pool import KVWriteLoc
+
+from ..ops import move_keys
+from . import gdn
+from .memory import Memory
+from .plan import ForwardPlan
+from .settings import Settings
+
+
+class Forward:
+    """The plan of the batch that runs, carried around SGLang's copies of the batch."""
+
+    def __init__(self, settings: Settings, memory: Memory) -> None:
+        self._settings = settings
+        self._memory = memory
+        self.plan: ForwardPlan | None = None
+
+    def position(
+        self, forward_batch: Any, cls: type, batch: Any, model_runner: Any, *args: object
+    ) -> None:
+        """After ``ForwardBatch.init_new``: positions are the true ones."""
+        plan = getattr(batch, "hypic_plan", None)
+        if plan is None or not forward_batch.forward_mode.is_extend():
+            return
+        batch.hypic_plan = None
+        forward_batch.hypic_plan = plan
+        forward_batch.positions = plan.positions.to(forward_batch.positions.dtype)
+        if forward_batch.mrope_positions is not None:
+            forward_batch.mrope_positions = plan.positions.repeat(3, 1)
+
+    def run(
+        self, original: Callable[..., Any], runner: Any, forward_batch: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Around ``ModelRunner._forward_raw``: SGLang drops attributes when it copies a batch."""
+        self.plan = getattr(forward_batch, "hypic_plan", None)
+        try:
+            return original(runner, forward_batch, *args, **kwargs)
+        finally:
+            self.plan = None
+
+    def eager(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Around ``PrefillCudaGraphRunner.can_run_graph``: a planned batch runs eagerly."""
+        return False if self.plan is not None else original(*args, **kwargs)
+
+    def wrap(self, backend: Any, runner: Any, *args: object) -> Any:
+        """After ``attn_backend_wrapper``: put ours in front of the stock hybrid backend."""
+        if not isinstance(backend, HybridLinearAttnBackend):
+            return None
+        return SegmentBackend(backend, self, runner, self._memory, self._settings)
+
+
+def _rotary(model: torch.nn.Module) -> Any:
+    """The rotary embedding of the full-attention layers."""
+    for module in model.modules():
+        rotary = getattr(module, "rotary_emb", None)
+        if rotary is not None and hasattr(rotary, "cos_sin_cache"):
+            return rotary
+    raise RuntimeError("no layer of the model has a rotary embedding with a cos_sin_cache")
+
+
+class SegmentBackend(HybridLinearAttnBackend):  # type: ignore[misc]
+    """SGLang's hybrid backend that also builds prompts from cached segments."""
+
+    def __init__(
+        self,
+        stock: HybridLinearAttnBackend,
+        forward: Forward,
+        runner: Any,
+        memory: Memory,
+        settings: Settings,
+    ) -> None:
+        super().__init__(
+            stock.full_attn_backend, stock.linear_attn_backend, stock.full_attn_layers
+        )
+        self._forward = forward
+        self._runner = runner
+        self._memory = memory
+        self._composes = settings.mode.composes
+        self._virtual: Any = None
+
+    def init_forward_metadata(self, forward_batch: Any) -> None:
+        """Stock metadata, for full attention over the virtual batch; keys move first."""
+        plan = self._forward.plan
+        if plan is None:
+            super().init_forward_metadata(forward_batch)
+            return
+        self.linear_attn_backend.init_forward_metadata(forward_batch)
+        self._virtual = plan.virtual_batch(forward_batch)
+        self.full_attn_backend.init_forward_metadata(self._virtual)
+        if plan.moves is not None:
+            self._move(plan.moves)
+
+    def _move(self, moves: Any) -> None:
+        rotary = _rotary(self._runner.model)
+        for layer_id in self.full_attn_layers:
+            move_keys.move(
+                self.token_to_kv_pool.get_key_buffer(layer_id),
+                self.token_to_kv_pool.get_value_buffer(layer_id),
+                moves.source,
+                moves.target,
+                moves.delta,
+                rotary.cos_sin_cache,
+                rotary_dim=rotary.rotary_dim,
+                neox=rotary.is_neox_style,
+            )
+
+    def forward_extend(  # noqa: PLR0917 - SGLang's signature
+        self,
+        layer: Any,
+        forward_batch: Any,
+        save_kv_cache: bool = True,  # noqa: FBT001, FBT002
+        q: Any = None,
+        k: Any = None,
+        v: Any = None,
+        mixed_qkv: Any = None,
+        a: Any = None,
+        b: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """One layer of a prefill batch; arguments as in the stock backend."""
+        plan = self._forward.plan
+        if plan is None:
+            return super().forward_extend(
+                layer, forward_batch, save_kv_cache, q, k, v, mixed_qkv, a, b, **kwargs
+            )
+        if not self._is_full_attn(layer, kwargs.get("layer_id")):
+            return gdn.extend(
+                self.linear_attn_backend,
+                self._memory.pool,
+                plan,
+                layer,
+                mixed_qkv,
+                a,
+                b,
+                composes=self._composes,
+            )
+        self._virtual.out_cache_loc = forward_batch.out_cache_loc
+        keys = k.view(-1, layer.tp_k_head_num, layer.qk_head_dim)
+        values = v.view(-1, layer.tp_v_head_num, layer.v_head_dim)
+        where = KVWriteLoc(forward_batch.out_cache_loc, None)
+        self.token_to_kv_pool.set_kv_buffer(layer, where, keys, values)
+        return self.full_attn_backend.forward_extend(
+            q, k, v, layer, self._virtual, save_kv_cache=False, **kwargs
+        )

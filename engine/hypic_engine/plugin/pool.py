@@ -1,0 +1,97 @@
+"""Where operators of cached segments lie: state, transition and convolution tail, per layer.
+
+Sized from the memory that weights leave; slot 0 is never handed out. Does not know whose a slot is.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..core.layout import CONVOLUTION_TAIL_TOKENS
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What one segment's operators occupy.
+
+    Attributes:
+        n_layers: linear layers.
+        n_heads: value heads HV of this rank.
+        d_value: rows DV of a head's state.
+        d_key: columns DK.
+        conv_dim: channels of the convolution.
+        conv_dtype: dtype of the convolution's inputs.
+    """
+
+    n_layers: int
+    n_heads: int
+    d_value: int
+    d_key: int
+    conv_dim: int
+    conv_dtype: torch.dtype
+
+    def n_bytes(self, dtype: torch.dtype) -> int:
+        """Bytes of one slot."""
+        operators = self.n_heads * (self.d_value + self.d_key) * self.d_key * dtype.itemsize
+        tail = self.conv_dim * CONVOLUTION_TAIL_TOKENS * self.conv_dtype.itemsize
+        return self.n_layers * (operators + tail)
+
+
+def shape_of(mamba_pool: Any) -> Shape:
+    """The shape that SGLang's state pool has: temporal [L, slots, HV, DV, DK], conv [L, slots, D, 3]."""
+    temporal, conv = mamba_pool.mamba_cache.temporal, mamba_pool.mamba_cache.conv[0]
+    n_layers, _, n_heads, d_value, d_key = temporal.shape
+    return Shape(n_layers, n_heads, d_value, d_key, conv.shape[2], conv.dtype)
+
+
+class OperatorPool:
+    """Slots for the operators of cached segments.
+
+    Attributes:
+        states: S [layers, slots + 1, HV, DV, DK].
+        transitions: T [layers, slots + 1, HV, DK, DK].
+        tails: the last three inputs of the convolution [layers, slots + 1, D, 3].
+    """
+
+    def __init__(self, shape: Shape, *, n_slots: int, dtype: torch.dtype, device: str) -> None:
+        rows = (shape.n_layers, n_slots + 1)
+        heads = (shape.n_heads, shape.d_value, shape.d_key)
+        steps = (shape.n_heads, shape.d_key, shape.d_key)
+        tails = (shape.conv_dim, CONVOLUTION_TAIL_TOKENS)
+        self.states = torch.empty((*rows, *heads), dtype=dtype, device=device)
+        self.transitions = torch.empty((*rows, *steps), dtype=dtype, device=device)
+        self.tails = torch.empty((*rows, *tails), dtype=shape.conv_dtype, device=device)
+        self.n_slots = n_slots
+        self.slot_bytes = shape.n_bytes(dtype)
+        self._free = list(range(n_slots, 0, -1))
+
+    @property
+    def n_free(self) -> int:
+        """Slots that nobody owns."""
+        return len(self._free)
+
+    def alloc(self) -> int | None:
+        """A slot, or None when all are taken."""
+        return self._free.pop() if self._free else None
+
+    def free(self, slot: int) -> None:
+        """Give a slot back.
+
+        Raises:
+            RuntimeError: it was free.
+        """
+        if slot in self._free:
+            raise RuntimeError(f"operator slot {slot} was freed twice")
+        self._free.append(slot)
+
+    def clear(self) -> None:
+        """Give all slots back."""
+        self._free = list(range(self.n_slots, 0, -1))
+
+
+def n_slots(shape: Shape, *, dtype: torch.dtype, memory_gib: float, n_kv_tokens: int) -> int:
+    """Slots that fit the memory, and no more than the key/value pool could ever use."""
+    return min(int(memory_gib * GIB) // shape.n_bytes(dtype), max(n_kv_tokens // 4, 1))

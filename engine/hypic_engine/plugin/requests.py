@@ -1,0 +1,195 @@
+"""What the plugin knows of one request of SGLang's: its segments, what it waits for, what it holds.
+
+Reads what the tokenizer process put into ``custom_params``; allocates nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..contract import segments as wire
+from ..core.index import Entry, Pins
+from ..core.layout import Layout, Segment, layout, segments
+from .settings import Settings
+
+PARAMS = "hypic"
+FILL_PREFIX = "hypic-fill-"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The tokenizer process's words about one prompt.
+
+    Attributes:
+        ends: token offsets at which segments end.
+        digests: request digest of each segment, empty where none is known; the query last.
+        recompute: segments to compute in place.
+        enabled: whether the request may use segments.
+    """
+
+    ends: tuple[int, ...] = ()
+    digests: tuple[str, ...] = ()
+    recompute: frozenset[int] | Literal["all"] = frozenset()
+    enabled: bool = True
+
+    def to_params(self) -> dict[str, Any]:
+        """As it travels inside ``custom_params``."""
+        recompute = "all" if self.recompute == "all" else sorted(self.recompute)
+        return {
+            "ends": list(self.ends),
+            "digests": list(self.digests),
+            "recompute": recompute,
+            "enabled": self.enabled,
+        }
+
+
+def asked_of(request: Any) -> Asked:
+    """What was asked for ``request``; nothing when the frontend said nothing."""
+    params = request.sampling_params.custom_params
+    raw = params.get(PARAMS) if isinstance(params, dict) else None
+    if raw is None:
+        return Asked()
+    recompute = raw["recompute"]
+    return Asked(
+        ends=tuple(raw["ends"]),
+        digests=tuple(raw["digests"]),
+        recompute="all" if recompute == "all" else frozenset(recompute),
+        enabled=raw["enabled"],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One segment as the cache knows it."""
+
+    segment: Segment
+    key: str
+    ids: bytes
+    digest: str
+
+
+@dataclass(slots=True)
+class Capture:
+    """Operators that a running prefill leaves in ``operator``, and what becomes of them."""
+
+    wanted: Wanted
+    seam: int
+    operator: int
+
+
+@dataclass(slots=True, eq=False)
+class Prompt:
+    """A prompt of several segments on its way through the scheduler.
+
+    Attributes:
+        layout: which tokens are computed and which taken from the cache.
+        wanted: the segments of its interiors, in order.
+        n_segments: segments before the query, cached or not.
+        found: keys that were cached when it was first looked at; None before that.
+        pins: entries it holds; none until it may proceed with all of them.
+        filling: keys it waits for.
+        reserved_tokens: what it and its fills will still allocate.
+        admitted: whether it runs; its pins then live as long as its key/value slots.
+        entries: the entries of its interiors once all are there.
+        moved: key/value slots of the moved copies, in order of the interiors.
+    """
+
+    layout: Layout
+    wanted: tuple[Wanted, ...]
+    n_segments: int
+    found: frozenset[str] | None = None
+    pins: Pins | None = None
+    filling: set[str] = field(default_factory=set)
+    reserved_tokens: int = 0
+    admitted: bool = False
+    entries: tuple[Entry, ...] = ()
+    moved: Any = None
+
+    @property
+    def n_reused(self) -> int:
+        """Tokens that were in the cache before and are not computed again."""
+        found = self.found or frozenset()
+        pairs = zip(self.layout.interiors, self.wanted, strict=True)
+        return sum(interior.length for interior, wanted in pairs if wanted.key in found)
+
+    def details(self) -> dict[str, Any]:
+        """What a client is told, as in the contract's section on response details."""
+        pairs = list(zip(self.layout.interiors, self.wanted, strict=True))
+        found = self.found or frozenset()
+        hit = [interior for interior, wanted in pairs if wanted.key in found]
+        return {
+            "found": sum(interior.segment.length for interior in hit),
+            "reused": self.n_reused,
+            "recomputed": sum(interior.seam for interior in hit),
+            "moved": self.layout.n_moved,
+            "radix": 0,
+            "segments": {
+                "hit": len(hit),
+                "filled": len(pairs) - len(hit),
+                "in_place": self.n_segments - len(pairs),
+            },
+        }
+
+
+class Reader:
+    """Turns requests into prompts under one server's settings."""
+
+    def __init__(self, settings: Settings, *, model: str) -> None:
+        self._settings = settings
+        self._model = model
+
+    def wanted(self, ids: Sequence[int], segment: Segment, *, salt: str, digest: str) -> Wanted:
+        """The segment with its key; ``ids`` are those of the whole prompt."""
+        own = ids[segment.start : segment.end]
+        key = wire.entry_key(
+            own,
+            model_revision=self._model,
+            adapter="",
+            salt=salt,
+            mode=self._settings.mode.value,
+            seam=str(self._settings.seam),
+        )
+        return Wanted(segment, key, wire.ids_bytes(own), digest)
+
+    def prompt(self, request: Any) -> Prompt | None:
+        """The request's prompt, or None when it has nothing to take from the cache."""
+        asked = asked_of(request)
+        if not asked.enabled or not asked.ends or asked.recompute == "all":
+            return None
+        if request.return_logprob and 0 <= request.logprob_start_len < len(
+            request.origin_input_ids
+        ):
+            return None
+        cut = segments(asked.ends, len(request.origin_input_ids))
+        recompute = asked.recompute
+        plan = layout(
+            cut,
+            seam=self._settings.seam,
+            min_tokens=self._settings.min_tokens,
+            in_place=lambda index: index in recompute,
+        )
+        if not plan.interiors:
+            return None
+        digests = [*asked.digests, *[""] * len(cut)]
+        wanted = tuple(
+            self.wanted(
+                request.origin_input_ids,
+                interior.segment,
+                salt=request.extra_key or "",
+                digest=digests[interior.segment.index],
+            )
+            for interior in plan.interiors
+        )
+        return Prompt(plan, wanted, n_segments=len(cut) - 1)
+
+    def plain(self, request: Any) -> Wanted | None:
+        """A prompt without segments as the one segment that it is, or None when not to be kept."""
+        asked = asked_of(request)
+        n_tokens = len(request.origin_input_ids)
+        settings = self._settings
+        if not asked.enabled or asked.ends or not settings.store_plain:
+            return None
+        segment = Segment(0, 0, n_tokens)
+        digest = asked.digests[0] if asked.digests else ""
+        salt = request.extra_key or ""
+        return self.wanted(request.origin_input_ids, segment, salt=salt, digest=digest)
