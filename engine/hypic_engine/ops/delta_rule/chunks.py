@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .inputs import heads, normalized, working
+from .inputs import normalized, working
 
 WIDTHS = (8, 16, 32, 64)
 STEP_COST_TOKENS = 16
@@ -66,14 +66,17 @@ def cut(runs: Sequence[tuple[int, int]], n_tokens: int, device: torch.device) ->
 class ChunkMaps:
     """The maps of all chunks, and what outputs are computed from once the states are known.
 
+    Value heads are written as groups [HK, HV // HK], so that a key head is never copied.
+
     Attributes:
-        step: [chunks, HV, DK, DK].
-        end: [chunks, HV, DV, DK].
-        written: what each token writes when the chunk begins at zero [chunks, HV, width, DV].
-        read: what it reads of the state at the chunk's start before writing, same with DK.
-        k: normalised keys [chunks, HK, width, DK].
-        since: decay from each earlier token to each token, 0 for later ones.
-        since_start: decay from the chunk's start [chunks, HV, width, 1].
+        step: transitions [HV, chunks, DK, DK].
+        end: end states [HV, chunks, DV, DK].
+        written: what each token writes when the chunk begins at zero [HV, chunks, width, DV].
+        read: what it takes back of the state at the chunk's start [HV, chunks, width, DK].
+        k: normalised keys [HK, 1, chunks, width, DK].
+        since: decay from each earlier token to each token, 0 for later ones
+            [HK, HV // HK, chunks, width, width].
+        since_start: decay from the chunk's start [HK, HV // HK, chunks, width, 1].
     """
 
     step: Tensor
@@ -86,38 +89,38 @@ class ChunkMaps:
 
     def pair(self, chunk: int) -> Pair:
         """What one chunk does to a state."""
-        return self.end[chunk], self.step[chunk]
+        return self.end[:, chunk], self.step[:, chunk]
 
 
-def _gather(x: Tensor, layout: Layout) -> Tensor:
-    padded = torch.cat([x, x.new_zeros(1, *x.shape[1:])])
-    return padded[layout.tokens].transpose(1, 2)
+def _gather(x: Tensor, n_groups: int, layout: Layout) -> Tensor:
+    padded = torch.nn.functional.pad(x.flatten(2).movedim(0, 1), (0, 0, 0, 1))
+    return padded[:, layout.tokens].unflatten(0, (n_groups, -1))
 
 
 def _decays(g: Tensor) -> tuple[Tensor, Tensor]:
-    total = g.double().clamp(min=LOWEST_LOG_DECAY).cumsum(-1)
-    later = torch.ones(g.shape[-1], g.shape[-1], dtype=torch.bool, device=g.device).triu(1)
-    since = (total[..., :, None] - total[..., None, :]).masked_fill(later, -torch.inf)
-    return since.to(g.dtype).exp(), total[..., None].to(g.dtype).exp()
+    total = g.double().clamp_(min=LOWEST_LOG_DECAY).cumsum(-2)
+    later = torch.ones(g.shape[-2], g.shape[-2], dtype=torch.bool, device=g.device).triu_(1)
+    since = (total - total.mT).masked_fill_(later, -torch.inf)
+    return since.to(g.dtype).exp_(), total.to(g.dtype).exp_()
 
 
 def chunk_maps(k: Tensor, v: Tensor, g: Tensor, beta: Tensor, layout: Layout) -> ChunkMaps:
     """The map of every chunk; arguments as the layer gives them."""
-    n_heads, dv = v.shape[1:]
-    k, v, g = _gather(normalized(k), layout), _gather(working(v), layout), working(g)
-    beta = _gather(working(beta), layout)[..., None]
-    since, since_start = _decays(_gather(g, layout))
-    overlap = heads(k @ k.mT, n_heads)
-    key = heads(k, n_heads)
-    system = (beta * overlap * since).tril(-1)
-    right = torch.cat([beta * v, beta * since_start * key], dim=-1)
+    n_groups, dv = k.shape[1], v.shape[-1]
+    k, v = _gather(normalized(k), n_groups, layout), _gather(working(v), n_groups, layout)
+    beta = _gather(working(beta)[..., None], n_groups, layout)
+    since, since_start = _decays(_gather(working(g)[..., None], n_groups, layout))
+    # Only what lies below the diagonal of the system is ever read.
+    system = since * (k @ k.mT).mul(beta)
+    right = torch.cat([beta * v, (beta * since_start) * k], dim=-1)
     solved = torch.linalg.solve_triangular(system, right, upper=False, unitriangular=True)
-    written, read = solved[..., :dv], solved[..., dv:]
     # The last row of `since` is the decay from each token to the end; padding decays nothing.
-    to_end = since[..., -1, :, None] * key
-    kept = since_start[..., -1:, :] * torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
-    step = kept - read.mT @ to_end
-    return ChunkMaps(step, written.mT @ to_end, written, read, k, since, since_start)
+    to_end = since[..., -1, :, None] * k
+    moved = (solved.mT @ to_end).flatten(0, 1)
+    step = moved[..., dv:, :].neg()
+    step.diagonal(dim1=-2, dim2=-1).add_(since_start[..., -1, :].flatten(0, 1))
+    written, read = solved.flatten(0, 1).split([dv, k.shape[-1]], dim=-1)
+    return ChunkMaps(step, moved[..., :dv, :], written, read, k, since, since_start)
 
 
 def compose(pairs: Iterable[Pair], state: Tensor) -> tuple[list[Tensor], Tensor]:
@@ -131,14 +134,13 @@ def compose(pairs: Iterable[Pair], state: Tensor) -> tuple[list[Tensor], Tensor]
 
 def outputs(q: Tensor, maps: ChunkMaps, before: Sequence[Tensor], layout: Layout) -> Tensor:
     """What each token reads [T, HV, DV]; `before` holds the state at the start of each chunk."""
-    n_heads, dv = maps.written.shape[1], maps.written.shape[-1]
-    out = maps.written.new_zeros(layout.n_tokens + 1, n_heads, dv)
-    if not before:
-        return out[:-1]
-    h = torch.stack(list(before)).mT
-    q = _gather(normalized(q) * q.shape[-1] ** -0.5, layout)
-    seen = heads(q @ maps.k.mT, n_heads) * maps.since
-    read = seen @ (maps.written - maps.read @ h)
-    read += maps.since_start * (heads(q, n_heads) @ h)
-    out[layout.tokens] = read.transpose(1, 2)
-    return out[:-1]
+    n_heads, dv = maps.written.shape[0], maps.written.shape[-1]
+    out = maps.written.new_zeros(n_heads, layout.n_tokens + 1, dv)
+    if before:
+        h = torch.stack(list(before), dim=1).mT
+        q = _gather(normalized(q) * q.shape[-1] ** -0.5, maps.k.shape[0], layout)
+        seen = (maps.since * (q @ maps.k.mT)).flatten(0, 1)
+        read = (maps.since_start * q).flatten(0, 1) @ h
+        read += seen @ (maps.written - maps.read @ h)
+        out[:, layout.tokens] = read
+    return out[:, :-1].movedim(0, 1).contiguous()

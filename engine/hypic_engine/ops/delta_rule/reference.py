@@ -62,5 +62,5 @@ def operators(k: Tensor, v: Tensor, g: Tensor, beta: Tensor, seam: int) -> tuple
     eye = torch.eye(dk, dtype=maps.step.dtype, device=v.device).expand(n_heads, dk, dk)
     rows = torch.cat([eye.new_zeros(n_heads, dv, dk), eye], dim=1)
     end = torch.nn.functional.pad(maps.end, (0, 0, 0, dk))
-    _, rows = compose(zip(end, maps.step, strict=True), rows)
+    _, rows = compose(zip(end.unbind(1), maps.step.unbind(1), strict=True), rows)
     return rows[:, :dv], rows[:, dv:]

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from .reference import walk
-from .reference import walk_pool as _on_cpu
+from .reference import walk_pool as on_cpu
 
 __all__ = ["walk", "walk_pool"]
 
@@ -37,4 +37,8 @@ def walk_pool(  # noqa: PLR0917 - what the rule takes, then the runs
         S_pool: end states [slots, HV, DV, DK], bfloat16 or float32.
         T_pool: transitions [slots, HV, DK, DK], likewise.
     """
-    return _on_cpu(q, k, v, g, beta, state, run_offsets, operator_slots, S_pool, T_pool)
+    if q.is_cuda:
+        from .kernel import walk_pool as on_gpu  # noqa: PLC0415 - a CPU may lack a working Triton
+
+        return on_gpu(q, k, v, g, beta, state, run_offsets, operator_slots, S_pool, T_pool)
+    return on_cpu(q, k, v, g, beta, state, run_offsets, operator_slots, S_pool, T_pool)
