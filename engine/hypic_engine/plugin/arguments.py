@@ -9,6 +9,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from ..errors import HypicError, SettingsError
@@ -110,17 +111,22 @@ def refuse_model(architectures: list[str]) -> None:
 class Arguments:
     """Hooks on SGLang's argument parser."""
 
-    def __init__(self, *, on_cpu: bool, host_problem: str | None) -> None:
+    def __init__(
+        self,
+        *,
+        on_cpu: bool,
+        host_problem: str | None,
+        on_read: Callable[[settings.Settings], None],
+    ) -> None:
         self._on_cpu = on_cpu
         self._host_problem = host_problem
+        self._on_read = on_read
 
     def add(self, result: object, parser: argparse.ArgumentParser) -> None:
         """After ``ServerArgs.add_cli_args``."""
         settings.add_arguments(parser)
 
-    def read(
-        self, original: Callable[..., Any], cls: type, arguments: argparse.Namespace
-    ) -> Any:
+    def read(self, original: Callable[..., Any], cls: type, arguments: argparse.Namespace) -> Any:
         """Around ``ServerArgs.from_cli_args``: check, preset, and tell the children."""
         try:
             wanted = settings.from_arguments(arguments)
@@ -149,8 +155,9 @@ class Arguments:
         if wanted.enabled:
             architectures = server_args.get_model_config().hf_config.architectures or []
             refuse_model(list(architectures))
-        folder = tempfile.mkdtemp(prefix="hypic-")
-        wanted = dataclasses.replace(wanted, control_path=os.path.join(folder, "control.sock"))
+        folder = Path(tempfile.mkdtemp(prefix="hypic-"))
+        wanted = dataclasses.replace(wanted, control_path=str(folder / "control.sock"))
         os.environ[settings.VARIABLE] = wanted.to_json()
         server_args.hypic_boot = boot.Token()
+        self._on_read(wanted)
         return server_args

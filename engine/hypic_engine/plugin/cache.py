@@ -20,6 +20,7 @@ from sglang.srt.mem_cache.base_prefix_cache import (
     MatchPrefixParams,
     MatchResult,
 )
+from torch import Tensor
 
 from ..contract import events
 from ..core.index import Entry, Index
@@ -28,10 +29,12 @@ from .metrics import Metrics
 from .pool import OperatorPool
 from .requests import Capture, Prompt, Reader
 
-Slots = torch.Tensor
+
+def _ignore(key: str, entry: Entry | None) -> None:
+    """Nobody waits before `scheduling` is attached."""
 
 
-class SegmentCache(BasePrefixCache):
+class SegmentCache(BasePrefixCache):  # type: ignore[misc]
     """Entries by segment, and what each running request holds of them."""
 
     def __init__(
@@ -47,9 +50,10 @@ class SegmentCache(BasePrefixCache):
         self.ledger = ledger
         self.metrics = metrics
         self.index = Index()
-        self.on_fill_end: Callable[[str, Entry | None], None] = lambda key, entry: None
+        self.on_fill_end: Callable[[str, Entry | None], None] = _ignore
         kv = params.token_to_kv_pool_allocator.get_kvcache()
-        self._token_bytes = sum(kv.get_kv_size_bytes()) // max(kv.size, 1)
+        # SGLang counts in NumPy integers, which JSON does not know.
+        self._token_bytes = int(sum(kv.get_kv_size_bytes())) // max(kv.size, 1)
 
     # What SGLang's scheduler asks.
 
@@ -187,7 +191,7 @@ class SegmentCache(BasePrefixCache):
 
     # How entries come and go.
 
-    def _keep(self, capture: Capture, row: Slots) -> int:
+    def _keep(self, capture: Capture, row: Tensor) -> int:
         wanted = capture.wanted
         held = self.index.find(wanted.key, wanted.ids)
         if held is not None:
@@ -219,12 +223,12 @@ class SegmentCache(BasePrefixCache):
             self.ledger.removed(entry.key)
         self.metrics.evicted(len(victims), reason=reason)
 
-    def _interior_slots(self, prompt: Prompt) -> Slots:
+    def _interior_slots(self, prompt: Prompt) -> Tensor:
         parts = [
             entry.slots[interior.seam :]
             for interior, entry in zip(prompt.layout.interiors, prompt.entries, strict=True)
         ]
         return torch.cat(parts)
 
-    def _no_slots(self) -> Slots:
+    def _no_slots(self) -> Tensor:
         return torch.empty((0,), dtype=torch.int64, device=self.device)

@@ -42,7 +42,12 @@ class Fills:
         self._waiting: dict[int, tuple[Any, Prompt]] = {}
         self._numbers = itertools.count()
         self._load_at = 0.0
-        self.beat_at = time.monotonic()
+        self._beat_at = time.monotonic()
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since the scheduler's loop last turned."""
+        return time.monotonic() - self._beat_at
 
     @staticmethod
     def is_fill(request: Any) -> bool:
@@ -124,11 +129,11 @@ class Fills:
         if not self._waiting and not self._in_flight:
             return
         queued = {id(request) for request in self._scheduler.waiting_queue}
-        for key, (_, prompt) in list(self._waiting.items()):
-            if key not in queued:
-                del self._waiting[key]
+        for number, (_, prompt) in list(self._waiting.items()):
+            if number not in queued:
+                del self._waiting[number]
                 self._cache.release(prompt)
-        needed = set().union(*(prompt.filling for _, prompt in self._waiting.values()))
+        needed = {key for _, prompt in self._waiting.values() for key in prompt.filling}
         for key, flight in list(self._in_flight.items()):
             if flight.running or (key in needed and id(flight.request) in queued):
                 continue
@@ -138,10 +143,10 @@ class Fills:
 
     def beat(self) -> None:
         """Note that the scheduler loop turns, and once in a while how busy it is."""
-        self.beat_at = time.monotonic()
-        if self.beat_at - self._load_at < LOAD_EVERY_S:
+        self._beat_at = time.monotonic()
+        if self._beat_at - self._load_at < LOAD_EVERY_S:
             return
-        self._load_at = self.beat_at
+        self._load_at = self._beat_at
         allocator = self._cache.token_to_kv_pool_allocator
         free = allocator.available_size() + self._cache.index.n_evictable_tokens
         self._cache.metrics.load(

@@ -40,7 +40,12 @@ class Forward:
             forward_batch.mrope_positions = plan.positions.repeat(3, 1)
 
     def run(
-        self, original: Callable[..., Any], runner: Any, forward_batch: Any, *args: Any, **kwargs: Any
+        self,
+        original: Callable[..., Any],
+        runner: Any,
+        forward_batch: Any,
+        *args: Any,
+        **kwargs: Any,
     ) -> Any:
         """Around ``ModelRunner._forward_raw``: SGLang drops attributes when it copies a batch."""
         self.plan = getattr(forward_batch, "hypic_plan", None)
@@ -80,14 +85,14 @@ class SegmentBackend(HybridLinearAttnBackend):  # type: ignore[misc]
         memory: Memory,
         settings: Settings,
     ) -> None:
-        super().__init__(
-            stock.full_attn_backend, stock.linear_attn_backend, stock.full_attn_layers
-        )
+        super().__init__(stock.full_attn_backend, stock.linear_attn_backend, stock.full_attn_layers)
         self._forward = forward
-        self._runner = runner
         self._memory = memory
         self._composes = settings.mode.composes
         self._virtual: Any = None
+        self._rotary = _rotary(runner.model)
+        # SGLang casts its table to the model's dtype in the first forward; keys turn in fp32.
+        self._cos_sin = self._rotary.cos_sin_cache.float().clone()
 
     def init_forward_metadata(self, forward_batch: Any) -> None:
         """Stock metadata, for full attention over the virtual batch; keys move first."""
@@ -102,7 +107,6 @@ class SegmentBackend(HybridLinearAttnBackend):  # type: ignore[misc]
             self._move(plan.moves)
 
     def _move(self, moves: Any) -> None:
-        rotary = _rotary(self._runner.model)
         for layer_id in self.full_attn_layers:
             move_keys.move(
                 self.token_to_kv_pool.get_key_buffer(layer_id),
@@ -110,9 +114,9 @@ class SegmentBackend(HybridLinearAttnBackend):  # type: ignore[misc]
                 moves.source,
                 moves.target,
                 moves.delta,
-                rotary.cos_sin_cache,
-                rotary_dim=rotary.rotary_dim,
-                neox=rotary.is_neox_style,
+                self._cos_sin,
+                rotary_dim=self._rotary.rotary_dim,
+                neox=self._rotary.is_neox_style,
             )
 
     def forward_extend(  # noqa: PLR0917 - SGLang's signature

@@ -48,16 +48,20 @@ def extend(
     g, beta = gdn_backend.fused_gdn_gating(layer.A_log, a, b, layer.dt_bias)
     out = torch.empty_like(v)
     for part in plan.walks:
-        start, end = part.tokens
+        own = slice(*part.tokens)
         before, state = walk.walk_pool(
-            *(x[0, start:end] for x in (q, k, v, g, beta)),
+            q[0, own],
+            k[0, own],
+            v[0, own],
+            g[0, own],
+            beta[0, own],
             cache.temporal[slots[part.row]].float(),
             part.run_offsets,
             part.operators,
             pool.states[index],
             pool.transitions[index],
         )
-        out[0, start:end] = before.to(out.dtype)
+        out[0, own] = before.to(out.dtype)
         cache.temporal[slots[part.row]] = state.to(cache.temporal.dtype)
     _last_runs(stock, plan, cache.temporal, slots, (q, k, v, g, beta), out)
     for row in plan.kept:
@@ -136,10 +140,9 @@ def _store(
     *,
     composes: bool,
 ) -> None:
-    start, end = row.tokens
-    inputs = [x[0, start:end] for x in (k, v, g, beta)]
+    own = slice(*row.tokens)
     operators = delta_rule.operators if k.device.type == "cpu" else _operators_by_stock_kernel
-    state, transition = operators(*inputs, row.seam)
+    state, transition = operators(k[0, own], v[0, own], g[0, own], beta[0, own], row.seam)
     pool.states[index, row.operator] = state.to(pool.states.dtype)
     if not composes:
         transition = torch.eye(transition.shape[-1], device=transition.device)

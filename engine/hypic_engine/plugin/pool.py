@@ -35,13 +35,13 @@ class Shape:
 
     def n_bytes(self, dtype: torch.dtype) -> int:
         """Bytes of one slot."""
-        operators = self.n_heads * (self.d_value + self.d_key) * self.d_key * dtype.itemsize
-        tail = self.conv_dim * CONVOLUTION_TAIL_TOKENS * self.conv_dtype.itemsize
+        operators: int = self.n_heads * (self.d_value + self.d_key) * self.d_key * dtype.itemsize
+        tail: int = self.conv_dim * CONVOLUTION_TAIL_TOKENS * self.conv_dtype.itemsize
         return self.n_layers * (operators + tail)
 
 
 def shape_of(mamba_pool: Any) -> Shape:
-    """The shape that SGLang's state pool has: temporal [L, slots, HV, DV, DK], conv [L, slots, D, 3]."""
+    """The shape of SGLang's own pool: temporal [L, slots, HV, DV, DK], conv [L, slots, D, 3]."""
     temporal, conv = mamba_pool.mamba_cache.temporal, mamba_pool.mamba_cache.conv[0]
     n_layers, _, n_heads, d_value, d_key = temporal.shape
     return Shape(n_layers, n_heads, d_value, d_key, conv.shape[2], conv.dtype)

@@ -47,6 +47,21 @@ class Scheduling:
         self._fills = Fills(scheduler, self._cache, self._settings)
         self._cache.on_fill_end = self._fills.ended
 
+    def describe_engine(self) -> dict[str, Any]:
+        """Sizes for ``/pic/info``, and how long the scheduler has been silent. Any thread."""
+        if self._scheduler is None:
+            return {"silent_s": float("inf")}
+        index, pool = self._cache.index, self._cache.pool
+        return {
+            "silent_s": round(self._fills.silent_s, 1),
+            "segments": len(index),
+            "tokens": index.n_tokens,
+            "bytes": index.n_bytes,
+            "pinned_segments": index.n_pinned_entries,
+            "operator_slots": {"total": pool.n_slots, "free": pool.n_free},
+            "kv_tokens": self._cache.token_to_kv_pool_allocator.size,
+        }
+
     # Entering the queue.
 
     def enqueue(
@@ -64,7 +79,7 @@ class Scheduling:
         return original(scheduler, req, *args, **kwargs)
 
     def sweep(self, result: object, scheduler: Any, *args: object) -> None:
-        """After ``Scheduler.process_input_requests``: let go of what was aborted while it waited."""
+        """After ``Scheduler.process_input_requests``: forget what was aborted in the queue."""
         self._fills.sweep()
         self._fills.beat()
 

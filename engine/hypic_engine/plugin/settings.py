@@ -83,6 +83,9 @@ class Settings:
         return json.dumps(asdict(self))
 
 
+DEFAULTS = Settings()
+
+
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
     """What the main process decided; disabled when it said nothing."""
     raw = environment.get(VARIABLE)
@@ -101,12 +104,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--pic-mode",
         choices=[mode.value for mode in Mode],
-        default=Settings.mode.value,
+        default=DEFAULTS.mode.value,
         help="how cached segments are composed (default: %(default)s)",
     )
     group.add_argument(
         "--pic-separator-str",
-        default=Settings.separator,
+        default=DEFAULTS.separator,
         help="string that ends a segment; it never reaches the model (default: %(default)s)",
     )
     group.add_argument(
@@ -117,13 +120,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--pic-segment-min-tokens",
         type=int,
-        default=Settings.min_tokens,
+        default=DEFAULTS.min_tokens,
         help="shorter segments are computed in place (default: %(default)s)",
     )
     group.add_argument(
         "--pic-max-segments",
         type=int,
-        default=Settings.max_segments,
+        default=DEFAULTS.max_segments,
         help="most segments a prompt may have (default: %(default)s)",
     )
     group.add_argument(
@@ -154,13 +157,13 @@ def _number(flag: str, raw: str) -> float:
 
 def _memory(raw: str | None) -> tuple[float | None, float]:
     if raw is None:
-        return None, Settings.memory_fraction
+        return None, DEFAULTS.memory_fraction
     value = _number("--pic-memory-gib", raw.removesuffix("x"))
     if value <= 0 or (raw.endswith("x") and value >= 1):
         raise SettingsError(
             f"--pic-memory-gib {raw} must be above 0 GiB, or a fraction between 0x and 1x"
         )
-    return (None, value) if raw.endswith("x") else (value, Settings.memory_fraction)
+    return (None, value) if raw.endswith("x") else (value, DEFAULTS.memory_fraction)
 
 
 def from_arguments(

@@ -1,0 +1,111 @@
+"""Puts `kernels` where SGLang 0.5.14 looks for compiled CPU kernels and Triton norms.
+
+The CUDA build of ``sgl_kernel`` cannot be loaded without CUDA, so its name is free. Installs once;
+never used when an accelerator is there.
+"""
+
+import importlib.machinery
+import sys
+import types
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import kernels
+
+
+class _Missing(types.ModuleType):
+    """A module whose unknown names can be imported and raise only when called."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def missing(*_: Any, **__: Any) -> None:
+            raise NotImplementedError(f"{self.__name__}.{name} has no stand-in on a CPU")
+
+        return missing
+
+
+def install() -> None:
+    """Make SGLang's CPU path for gated delta networks complete."""
+    if isinstance(sys.modules.get("sgl_kernel"), _Missing):
+        return
+    package, mamba = _Missing("sgl_kernel"), _Missing("sgl_kernel.mamba")
+    for module in (package, mamba):
+        module.__spec__ = importlib.machinery.ModuleSpec(module.__name__, None)
+    package.__path__ = []
+    names = {
+        "causal_conv1d_fn_cpu": kernels.causal_conv1d_fn,
+        "causal_conv1d_update_cpu": kernels.causal_conv1d_update,
+        "chunk_gated_delta_rule_cpu": kernels.chunk_gated_delta_rule,
+    }
+    vars(mamba).update(names)
+    vars(package)["mamba"] = mamba
+    sys.modules.update({"sgl_kernel": package, "sgl_kernel.mamba": mamba})
+    namespace: Any = torch.ops.sgl_kernel
+    namespace.fused_gdn_gating_cpu = kernels.fused_gdn_gating
+    namespace.fused_sigmoid_gating_delta_rule_update_cpu = (
+        kernels.fused_sigmoid_gating_delta_rule_update
+    )
+    _replace_triton_norms()
+
+
+def _replace_triton_norms() -> None:
+    from sglang.srt.layers.attention.fla import (  # noqa: PLC0415 - after the stand-ins
+        fused_norm_gate,
+        layernorm_gated,
+    )
+
+    layernorm_gated.layernorm_fn = _gated_norm
+    fused_norm_gate.FusedRMSNormGated.forward = _fused_norm_gate
+    from sglang.srt.layers import elementwise  # noqa: PLC0415
+
+    elementwise.fused_gate_sigmoid_mul_add = _add_gated
+    elementwise.fused_sigmoid_mul = _gated_attention
+
+
+def _gated_norm(  # noqa: PLR0917 - SGLang's signature
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    z: Tensor | None = None,
+    eps: float = 1e-6,
+    group_size: int | None = None,
+    norm_before_gate: bool = True,  # noqa: FBT001, FBT002
+    is_rms_norm: bool = False,  # noqa: FBT001, FBT002
+    activation: str = "swish",
+) -> Tensor:
+    assert is_rms_norm
+    assert group_size is None
+    assert norm_before_gate
+    normed = torch.nn.functional.rms_norm(x.float(), x.shape[-1:], weight.float(), eps)
+    if bias is not None:
+        normed = normed + bias.float()
+    return (normed if z is None else normed * _gate(z, activation)).to(x.dtype)
+
+
+def _fused_norm_gate(self: Any, x: Tensor, g: Tensor, **_: Any) -> Tensor:
+    return _gated_norm(
+        x, self.weight, None, g, self.eps, is_rms_norm=True, activation=self.activation
+    )
+
+
+def _gate(z: Tensor, activation: str) -> Tensor:
+    gate = z.float()
+    return gate.sigmoid() if activation == "sigmoid" else torch.nn.functional.silu(gate)
+
+
+def _add_gated(
+    hidden_states: Tensor, gate_weight: Tensor, shared_output: Tensor, final_hidden_states: Tensor
+) -> None:
+    """Reference: ``sglang.srt.layers.elementwise.fused_gate_sigmoid_mul_add``."""
+    gate = (hidden_states.float() @ gate_weight.float().reshape(-1)).sigmoid()[:, None]
+    final_hidden_states.add_((gate * shared_output.float()).to(final_hidden_states.dtype))
+
+
+def _gated_attention(attn_output: Tensor, gate: Tensor, inplace: bool = False) -> Tensor:  # noqa: FBT001, FBT002
+    """Reference: ``sglang.srt.layers.elementwise.fused_sigmoid_mul``."""
+    gated = attn_output * gate.sigmoid().reshape(attn_output.shape)
+    return attn_output.copy_(gated) if inplace else gated

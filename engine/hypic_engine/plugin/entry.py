@@ -1,0 +1,82 @@
+"""What SGLang calls in each of its processes, before it reads its arguments.
+
+Composes the plugin's objects and installs their hooks. The main process learns its settings from
+the command line, its children from the environment; with segment caching off the scheduler gets no
+hook at all.
+"""
+
+import multiprocessing
+import sys
+from typing import Any
+
+from . import cpu, hooks
+from .arguments import BACKEND, Arguments
+from .settings import Settings, from_environment
+
+
+def register() -> None:
+    """Entry point ``sglang.srt.plugins``."""
+    problem = hooks.host_problem()
+    on_cpu = cpu.wanted()
+    if on_cpu and problem is None:
+        cpu.prepare()
+    arguments = Arguments(
+        on_cpu=on_cpu, host_problem=problem, on_read=activate if problem is None else _ignore
+    )
+    hooks.install(hooks.for_arguments(arguments))
+    if problem is None and _is_child():
+        activate(from_environment())
+
+
+def _is_child() -> bool:
+    # Not parent_process(): it is still unset while a spawned child unpickles its arguments.
+    return multiprocessing.current_process().name != "MainProcess"
+
+
+def _ignore(settings: Settings) -> None:
+    """A host that cannot be extended is left alone."""
+
+
+def activate(settings: Settings) -> None:
+    """Install what these settings need in this process."""
+    from .routes import Routes  # noqa: PLC0415
+
+    routes = Routes(settings)
+    hooks.install(hooks.for_routes(routes))
+    if _is_child() and "sglang.srt.entrypoints.http_server" in sys.modules:
+        routes.add()
+    if not settings.enabled:
+        return
+    from .frontend import Frontend  # noqa: PLC0415
+
+    scheduler = _SchedulerProcess(settings)
+    hooks.register_cache(BACKEND, scheduler.cache)
+    hooks.install(hooks.for_frontend(Frontend(settings)))
+    hooks.install(hooks.for_process(scheduler.configure))
+
+
+class _SchedulerProcess:
+    """What one scheduler process holds; made when SGLang configures that process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._memory: Any = None
+
+    def configure(self, server_args: Any, gpu_id: int, tp_rank: int, *args: Any) -> None:
+        """Before ``configure_scheduler_process``: install the scheduler's hooks."""
+        from .control import ControlServer  # noqa: PLC0415
+        from .forward import Forward  # noqa: PLC0415
+        from .memory import Memory  # noqa: PLC0415
+        from .scheduling import Scheduling  # noqa: PLC0415
+
+        self._memory = Memory(self._settings)
+        scheduling = Scheduling(self._settings)
+        forward = Forward(self._settings, self._memory)
+        hooks.install(hooks.for_scheduler(scheduling, forward, self._memory))
+        if tp_rank == 0:
+            path = self._settings.control_path
+            ControlServer(path, self._memory.ledger, scheduling.describe_engine).start()
+
+    def cache(self, context: Any) -> Any:
+        """Factory of our ``--radix-cache-backend``."""
+        return self._memory.cache(context)

@@ -1,0 +1,148 @@
+"""Every place where this plugin touches SGLang, in one table.
+
+Checked on the version named here; `install` verifies that each hook took, because SGLang itself
+only logs a failure and would serve wrong answers with half of them.
+"""
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from ..errors import HostError
+
+if TYPE_CHECKING:
+    from .arguments import Arguments
+    from .forward import Forward
+    from .frontend import Frontend
+    from .memory import Memory
+    from .routes import Routes
+    from .scheduling import Scheduling
+
+CHECKED_VERSION = "0.5.14"
+_SRT = "sglang.srt."
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One place: dotted path below ``sglang.srt``, how, what is called, and why."""
+
+    target: str
+    kind: str
+    function: Callable[..., Any]
+    why: str
+
+
+def host_problem() -> str | None:
+    """Why the SGLang found here cannot be extended, or None."""
+    try:
+        found = version("sglang")
+    except PackageNotFoundError:
+        return "SGLang is not installed"
+    if found != CHECKED_VERSION:
+        return f"SGLang {found} is not known to this plugin; it works with {CHECKED_VERSION}"
+    return None
+
+
+def for_arguments(arguments: "Arguments") -> list[Hook]:
+    """In every process that parses a command line."""
+    return [
+        Hook("server_args.ServerArgs.add_cli_args", "AFTER", arguments.add, "our flags"),
+        Hook("server_args.ServerArgs.from_cli_args", "AROUND", arguments.read, "checks, presets"),
+    ]
+
+
+def for_routes(routes: "Routes") -> list[Hook]:
+    """In the HTTP process, whether segments are cached or not."""
+    target = "entrypoints.http_server._setup_and_run_http_server"
+    return [Hook(target, "BEFORE", routes.add, "routes under /pic")]
+
+
+def for_frontend(frontend: "Frontend") -> list[Hook]:
+    """In the tokenizer process."""
+    manager = "managers.tokenizer_manager.TokenizerManager."
+    return [
+        Hook(f"{manager}__init__", "AFTER", frontend.learn, "the separator is one token"),
+        Hook(f"{manager}_create_tokenized_object", "BEFORE", frontend.cut, "cut into segments"),
+        Hook(f"{manager}_wait_one_response", "AROUND", frontend.lift, "meta_info.pic"),
+    ]
+
+
+def for_process(configure: Callable[..., Any]) -> list[Hook]:
+    """In each scheduler process, before SGLang configures it."""
+    target = "managers.scheduler.configure_scheduler_process"
+    return [Hook(target, "BEFORE", configure, "install the scheduler's hooks")]
+
+
+def for_scheduler(scheduling: "Scheduling", forward: "Forward", memory: "Memory") -> list[Hook]:
+    """In each scheduler process, only when segments are cached."""
+    scheduler = "managers.scheduler.Scheduler."
+    streamer = "managers.scheduler_components.output_streamer.SchedulerOutputStreamer."
+    kv = "model_executor.model_runner_kv_cache_mixin.ModelRunnerKVCacheMixin."
+    runner = "model_executor.model_runner.ModelRunner."
+    graph = "model_executor.runner.prefill_cuda_graph_runner.PrefillCudaGraphRunner."
+    return [
+        Hook(f"{scheduler}__init__", "AFTER", scheduling.attach, "know the scheduler"),
+        Hook(f"{scheduler}_add_request_to_queue", "AROUND", scheduling.enqueue, "never fits: 400"),
+        Hook(f"{scheduler}process_input_requests", "AFTER", scheduling.sweep, "aborted waiters"),
+        Hook(
+            "managers.schedule_policy.PrefillAdder.add_one_req",
+            "AROUND",
+            scheduling.admit,
+            "wait for fills, count moved copies",
+        ),
+        Hook("mem_cache.common.alloc_for_extend", "AROUND", scheduling.allocate, "scattered rows"),
+        Hook(
+            "managers.schedule_batch.ScheduleBatch.prepare_for_extend",
+            "AFTER",
+            scheduling.prepared,
+            "scattered tokens, the plan",
+        ),
+        Hook(f"{streamer}stream_output", "AROUND", scheduling.stream, "fills have no client"),
+        Hook(f"{streamer}get_cached_tokens_details", "AFTER", scheduling.describe, "our details"),
+        Hook(f"{kv}handle_max_mamba_cache", "AROUND", memory.share, "memory for operators"),
+        Hook(f"{kv}init_memory_pool", "AFTER", memory.allocate, "the operator pool"),
+        Hook(
+            "model_executor.forward_batch_info.ForwardBatch.init_new",
+            "AFTER",
+            forward.position,
+            "true positions",
+        ),
+        Hook(f"{runner}_forward_raw", "AROUND", forward.run, "carry the plan"),
+        Hook(f"{graph}can_run_graph", "AROUND", forward.eager, "planned batches run eagerly"),
+        Hook(
+            "layers.attention.attention_registry.attn_backend_wrapper",
+            "AFTER",
+            forward.wrap,
+            "the hybrid backend",
+        ),
+    ]
+
+
+def register_cache(name: str, factory: Callable[[Any], Any]) -> None:
+    """Make our cache selectable as ``--radix-cache-backend``."""
+    from sglang.srt.mem_cache import registry  # noqa: PLC0415
+
+    if name not in registry.registered_radix_cache_backends():
+        registry.register_radix_cache_backend(name, factory)
+
+
+def install(hooks: Iterable[Hook]) -> None:
+    """Register and apply hooks, and make sure that each one took.
+
+    Raises:
+        SystemExit: one did not; not an Exception, which SGLang's loader would swallow.
+    """
+    from sglang.srt.plugins.hook_registry import HookRegistry, HookType  # noqa: PLC0415
+
+    targets = []
+    for hook in hooks:
+        targets.append(_SRT + hook.target)
+        HookRegistry.register(targets[-1], hook.function, HookType[hook.kind])
+    HookRegistry.apply_hooks()
+    missing = [target for target in targets if target not in HookRegistry._patched]  # noqa: SLF001
+    if missing:
+        error = HostError(f"SGLang {CHECKED_VERSION} was expected to have {', '.join(missing)}")
+        sys.stderr.write(f"error: {error}\n")
+        raise SystemExit(2)
