@@ -158,7 +158,7 @@ def _recall(
         mixed, g, beta = inputs.mixed[rows], inputs.g[rows], inputs.beta[rows]
         q, k, v = model.convolved(layer, stream.history[layer], mixed)
         for query, state in zip(q, recur(k, v, g, beta, stream.state[layer]), strict=True):
-            outs.append(torch.einsum("hvk,hk->hv", state, query))
+            outs.append((state @ query[:, :, None]).squeeze(-1))
             stream.state[layer] = state
         stream.history[layer] = torch.cat([stream.history[layer], mixed])[-TAIL:]
         if keep:

@@ -151,9 +151,10 @@ class Model:
 def recur(k: Tensor, v: Tensor, g: Tensor, beta: Tensor, rows: Tensor) -> list[Tensor]:
     """The rows of a state [HV, rows, DK] after each token; v holds a value for each row."""
     states = []
+    decay, beta = g.exp()[:, :, None, None], beta[:, :, None, None]
     for t in range(k.shape[0]):
-        rows = rows * g[t].exp()[:, None, None]
-        known = torch.einsum("hrk,hk->hr", rows, k[t])
-        rows = rows + torch.einsum("h,hr,hk->hrk", beta[t], v[t] - known, k[t])
+        rows = rows * decay[t]
+        written = beta[t] * (v[t, :, :, None] - rows @ k[t, :, :, None])
+        rows = torch.baddbmm(rows, written, k[t, :, None, :])
         states.append(rows)
     return states
