@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import jinja2
 import pytest
@@ -96,3 +97,8 @@ def test_answers_are_printable_and_varied(oracle):
     answer = full(oracle, list(PROMPT.encode()), 32)
     assert bytes(answer).decode("ascii").replace("\n", "").isprintable()
     assert len(set(answer)) > 12
+
+
+def test_the_readme_shows_the_digest_that_every_machine_prints(tiny_model, tiny_folder):
+    readme = Path(tiny_model.__file__).with_name("README.md").read_text()
+    assert f"sha256:{tiny_model.digest(tiny_folder)}" in readme

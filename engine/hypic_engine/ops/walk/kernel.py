@@ -150,6 +150,6 @@ def walk_pool(
         ROWS=ROWS,
         EPS=NORM_EPS,
         PRECISION=precision,
-        num_warps=4,
+        num_warps=8,
     )
     return out, last
