@@ -7,8 +7,8 @@ token of its prompt matters to what it says. A trained model of the same shape m
 only the values in `weights` differ. Downloads nothing.
 
 Every weight is a function of its name alone, made of integers and exactly rounded operations, so
-the files are the same bits on every machine and with every version of torch; their digest is
-printed. A token id below 256 is a byte: a text of n ASCII characters is n tokens.
+weights are the same bits on every machine and with every version of torch. The digest of all files
+is printed; beside the weights it depends only on how safetensors and tokenizers lay out theirs. A token id below 256 is a byte: a text of n ASCII characters is n tokens.
 """
 
 import argparse
