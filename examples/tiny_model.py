@@ -8,7 +8,9 @@ only the values in `weights` differ. Downloads nothing.
 
 Every weight is a function of its name alone, made of integers and exactly rounded operations, so
 weights are the same bits on every machine and with every version of torch. The digest of all files
-is printed; beside the weights it depends only on how safetensors and tokenizers lay out theirs. A token id below 256 is a byte: a text of n ASCII characters is n tokens.
+is printed; beside the weights it depends only on how safetensors and tokenizers lay out theirs.
+
+A token id below 256 is a byte: a text of n ASCII characters is n tokens.
 """
 
 import argparse
