@@ -7,8 +7,10 @@ token of its prompt matters to what it says. A trained model of the same shape m
 only the values in `weights` differ. Downloads nothing.
 
 Every weight is a function of its name alone, made of integers and exactly rounded operations, so
-the files are the same bits on every machine and with every version of torch; their digest is
-printed. A token id below 256 is a byte: a text of n ASCII characters is n tokens.
+weights are the same bits on every machine and with every version of torch. The digest of all files
+is printed; beside the weights it depends only on how safetensors and tokenizers lay out theirs.
+
+A token id below 256 is a byte: a text of n ASCII characters is n tokens.
 """
 
 import argparse
@@ -26,7 +28,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 HIDDEN, MLP, VOCAB, POSITIONS = 128, 256, 512, 32_768
-HEADS, KV_HEADS, HEAD_DIM = 4, 2, 64
+HEADS, KV_HEADS, HEAD_DIM, ROTARY_DIM = 4, 2, 64, 16
 K_HEADS, V_HEADS, LINEAR_DIM, CONV_WIDTH = 2, 4, 64, 4
 LAYERS = (*["linear_attention"] * 3, "full_attention") * 2
 KEY_DIM, VALUE_DIM = K_HEADS * LINEAR_DIM, V_HEADS * LINEAR_DIM
@@ -72,11 +74,11 @@ def text_config() -> dict[str, Any]:
         "hidden_act": "silu",
         "rms_norm_eps": EPS,
         "max_position_embeddings": POSITIONS,
-        "partial_rotary_factor": 0.25,
+        "partial_rotary_factor": ROTARY_DIM / HEAD_DIM,
         "rope_parameters": {
             "rope_type": "default",
-            "rope_theta": 100_000.0,
-            "partial_rotary_factor": 0.25,
+            "rope_theta": 10_000.0,
+            "partial_rotary_factor": ROTARY_DIM / HEAD_DIM,
             "mrope_interleaved": True,
             "mrope_section": [3, 3, 2],
         },
@@ -166,10 +168,12 @@ def _full_attention(prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
         yield name, projection(name, rows, HIDDEN)
     name = f"{prefix}.o_proj.weight"
     yield name, projection(name, HIDDEN, query, gain=3.0)
-    # Wide queries and keys make attention choose few tokens, so that each of them tells.
+    # Wide queries and keys make attention choose few tokens, so that each of them tells; wider
+    # still where they are turned by position, so that a key in the wrong place tells as well.
+    width = torch.tensor([1.4] * ROTARY_DIM + [0.5] * (HEAD_DIM - ROTARY_DIM))
     for part in ("q", "k"):
         name = f"{prefix}.{part}_norm.weight"
-        yield name, 0.8 + normal(name, (HEAD_DIM,), std=0.1)
+        yield name, width + normal(name, (HEAD_DIM,), std=0.1)
 
 
 def _layer(index: int) -> Iterator[tuple[str, torch.Tensor]]:

@@ -92,6 +92,7 @@ def move(
     neox: bool,
 ) -> None:
     """Copy rows `src` to rows `dst`, keys turned."""
+    assert k_cache.stride(2) == v_cache.stride(2) == cos_sin.stride(1) == 1
     n, (n_heads, k_dim), v_dim = src.shape[0], k_cache.shape[1:], v_cache.shape[2]
     if n == 0:
         return

@@ -115,6 +115,7 @@ def walk_pool(
     Tokens may lie any distance apart, so that slices of a layer's mixed projection need no copy;
     heads and dimensions must be contiguous within a token and within a slot.
     """
+    assert all(x[:1].is_contiguous() for x in (q, k, v, g, beta, S_pool, T_pool))
     n_tokens, n_heads, dv = v.shape
     n_key_heads, dk = k.shape[1:]
     out = torch.empty(n_tokens, n_heads, dv, dtype=torch.float32, device=v.device)
@@ -149,6 +150,6 @@ def walk_pool(
         ROWS=ROWS,
         EPS=NORM_EPS,
         PRECISION=precision,
-        num_warps=4,
+        num_warps=8,
     )
     return out, last
