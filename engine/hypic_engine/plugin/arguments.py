@@ -4,8 +4,10 @@ A value the user gave is never overridden: it is accepted or refused with both f
 """
 
 import argparse
+import atexit
 import dataclasses
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -155,7 +157,8 @@ class Arguments:
         if wanted.enabled:
             architectures = server_args.get_model_config().hf_config.architectures or []
             refuse_model(list(architectures))
-        folder = Path(tempfile.mkdtemp(prefix="hypic-"))
+        folder = Path(tempfile.mkdtemp(prefix="pic-engine-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
         wanted = dataclasses.replace(wanted, control_path=str(folder / "control.sock"))
         os.environ[settings.VARIABLE] = wanted.to_json()
         server_args.hypic_boot = boot.Token()

@@ -10,6 +10,7 @@ import json
 import logging
 import threading
 from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
 from typing import Any
 
 from ..contract import events
@@ -26,7 +27,7 @@ class ControlServer:
     """Serves the ledger and a description of the engine."""
 
     def __init__(self, path: str, ledger: Ledger, describe: Callable[[], dict[str, Any]]) -> None:
-        self._path = path
+        self._path = Path(path)
         self._ledger = ledger
         self._describe = describe
         self._loop = asyncio.new_event_loop()
@@ -41,6 +42,7 @@ class ControlServer:
         self._loop.run_until_complete(self._serve())
 
     async def _serve(self) -> None:
+        self._path.parent.mkdir(mode=0o700, exist_ok=True)
         server = await asyncio.start_unix_server(self._answer, self._path)
         async with server:
             await server.serve_forever()

@@ -1,0 +1,146 @@
+"""A real SGLang server of this checkout's plugin, for as long as a test needs it."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+START_TIMEOUT_S = 180
+STOP_TIMEOUT_S = 30
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+CPU = {
+    "SGLANG_USE_CPU_ENGINE": "1",
+    "SGLANG_MAMBA_CONV_DTYPE": "float32",
+    "OMP_NUM_THREADS": "1",
+}
+CPU_FLAGS = ("--max-total-tokens", "16384")
+GPU_FLAGS = (
+    *("--attention-backend", "triton", "--sampling-backend", "pytorch"),
+    *("--grammar-backend", "none", "--max-running-requests", "16"),
+)
+
+
+def environment(*, on_gpu: bool = False) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if k not in ("TRITON_INTERPRET", "HYPIC_CONFIG")}
+    return kept | {"HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1"} | ({} if on_gpu else CPU)
+
+
+def command(model: Path, port: int, *flags: str) -> list[str]:
+    return [
+        sys.executable,
+        *("-m", "sglang.launch_server", "--model-path", str(model), "--host", "127.0.0.1"),
+        *("--port", str(port), *flags),
+    ]
+
+
+@dataclass
+class Engine:
+    """One server: its address, and how to ask it."""
+
+    model: Path
+    log: Path
+    flags: tuple[str, ...] = ("--pic-enable", "--enable-cache-report")
+    on_gpu: bool = False
+    start_timeout_s: float = START_TIMEOUT_S
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> "Engine":
+        own = GPU_FLAGS if self.on_gpu else CPU_FLAGS
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                command(self.model, self.port, *own, *self.flags),
+                env=environment(on_gpu=self.on_gpu),
+                cwd=self.log.parent,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + self.start_timeout_s
+        while not self._ready():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.__exit__()
+                raise RuntimeError(f"the engine did not start:\n{self.log.read_text()[-4000:]}")
+            time.sleep(0.3)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+
+    def _ready(self) -> bool:
+        try:
+            return self.get("/pic/ready")["ready"]
+        except (OSError, KeyError):
+            return False
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(self.url + path, timeout=30) as answer:
+            body = answer.read().decode()
+        return json.loads(body) if body.startswith(("{", "[")) else body
+
+    def post(self, path: str, body: Any, timeout_s: float = 120) -> tuple[int, Any]:
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        request = urllib.request.Request(  # noqa: S310
+            self.url + path, raw, {"content-type": "application/json"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=timeout_s) as answer:
+                return answer.status, _parsed(answer.read().decode())
+        except urllib.error.HTTPError as error:
+            return error.code, _parsed(error.read().decode())
+
+    def generate(self, prompt: str | list[int], *, n_tokens: int = 8, **fields: Any) -> Any:
+        custom = fields.pop("pic", None)
+        sampling: dict[str, Any] = {"temperature": 0, "max_new_tokens": n_tokens}
+        if custom is not None:
+            sampling["custom_params"] = {"pic": custom}
+        key = "text" if isinstance(prompt, str) else "input_ids"
+        status, answer = self.post(
+            "/generate", {key: prompt, "sampling_params": sampling, **fields}
+        )
+        assert status == 200, answer
+        return answer
+
+    def flush(self) -> None:
+        deadline = time.monotonic() + 30
+        while self.post("/flush_cache", b"")[0] != 200:
+            assert time.monotonic() < deadline, "the cache could not be flushed"
+            time.sleep(0.1)
+
+
+def _parsed(body: str) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body
