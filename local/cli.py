@@ -1,0 +1,98 @@
+"""The commands of ``python3 -m local``; each is one call into a module that does the work."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from . import settings as settings_module
+from . import toolchain
+from .cluster import down as down_module
+from .cluster import existing, status
+from .cluster import up as up_module
+from .errors import LocalError, RefusedError
+from .images import load
+from .settings import Settings
+
+Command = Callable[[Settings, argparse.Namespace], int]
+
+
+def _up(settings: Settings, _: argparse.Namespace) -> int:
+    if settings.existing_kubeconfig is not None:
+        existing.require_reachable(settings)
+    else:
+        up_module.up(settings)
+    return 0
+
+
+def _down(settings: Settings, _: argparse.Namespace) -> int:
+    if settings.existing_kubeconfig is not None:
+        raise RefusedError(
+            f"{settings.existing_kubeconfig} was not made here and stays as it is; unset KUBECONFIG "
+            "to end the cluster of this machine"
+        )
+    down_module.down(settings)
+    return 0
+
+
+def _status(settings: Settings, _: argparse.Namespace) -> int:
+    print(status.show(settings))
+    return 0
+
+
+def _load(settings: Settings, arguments: argparse.Namespace) -> int:
+    print("\n".join(load.load(settings, arguments.image)))
+    return 0
+
+
+def _kubeconfig(settings: Settings, _: argparse.Namespace) -> int:
+    if not settings.kubeconfig.exists():
+        raise RefusedError("no cluster yet: run `python3 -m local up` first")
+    print(settings.kubeconfig)
+    return 0
+
+
+def _tool(settings: Settings, arguments: argparse.Namespace) -> int:
+    print(toolchain.program(settings, arguments.name))
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(
+        prog="python3 -m local", description="A real Kubernetes on one machine."
+    )
+    top.add_argument(
+        "--kubeconfig",
+        help="use the cluster of this file instead of making one (so does KUBECONFIG)",
+    )
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name: str, run: Command, text: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=text, description=text)
+        command.set_defaults(run=run)
+        return command
+
+    add("up", _up, "make the cluster run; repairs what died; again is harmless")
+    add("down", _down, "end the cluster and remove its traces; caches stay")
+    add("status", _status, "parts, node, images, caches")
+    image = add("load", _load, "bring an image archive, or an image of Docker, into the node")
+    image.add_argument("image", metavar="IMAGE")
+    add("kubeconfig", _kubeconfig, "print the path of the kubeconfig in use")
+    tool = add("tool", _tool, "print the path of a program, built or installed when missing")
+    tool.add_argument("name", metavar="NAME")
+    return top
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command; errors of this tool are one message and status 1."""
+    arguments = parser().parse_args(argv)
+    try:
+        settings = settings_module.load(kubeconfig=arguments.kubeconfig)
+        result: int = arguments.run(settings, arguments)
+    except LocalError as error:
+        print(f"local: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("local: interrupted; the same command goes on where it was", file=sys.stderr)
+        return 130
+    return result

@@ -1,0 +1,145 @@
+"""Brings the cluster up, or back up: observe, plan, take each step, wait for the node."""
+
+import json
+import time
+from itertools import groupby
+
+from .. import packages, preflight, toolchain
+from ..errors import FailedError
+from ..images import load, pause
+from ..progress import say, step
+from ..settings import Settings
+from ..shell import wait_until
+from . import firewall, health, host, kube, lock, mounts, node, plan, process, ready
+from .parts import Part, all_parts
+
+START_DEADLINE_S = 60.0
+NODE_DEADLINE_S = 60.0
+END_GRACE_S = 10.0
+LOG_LINES = 8
+
+
+def up(settings: Settings) -> None:
+    """Make the cluster run on this machine; harmless when it does."""
+    _refuse_early(settings)
+    packages.ensure(packages.NODE)
+    programs = toolchain.programs(settings, toolchain.CLUSTER_PROGRAMS)
+    with lock.exclusive(settings):
+        started = time.time()
+        _bring_up(settings, all_parts(node.layout(settings, programs)))
+        say(f"node Ready, {time.time() - started:.1f} s after the tools were there")
+
+
+def _refuse_early(settings: Settings) -> None:
+    preflight.require_root()
+    preflight.require_debian()
+    preflight.require_kernel()
+    preflight.require_short_path(settings.cache)
+    if not all(toolchain.is_there(settings, name) for name in toolchain.CLUSTER_PROGRAMS):
+        toolchain.find_go()
+    preflight.require_disk(settings.cache, toolchain.still_to_make(settings))
+    found = [node.observe(settings, part) for part in node.known_parts(settings)]
+    dead = [one.part for one in found if not one.observed.alive]
+    preflight.require_ports(listen for part in dead for listen in part.listens)
+
+
+def _bring_up(settings: Settings, parts: tuple[Part, ...]) -> None:
+    node.write_configuration(settings)
+    _prepare_machine(settings)
+    found = {part.name: node.observe(settings, part) for part in parts}
+    steps = plan.repair(parts, {name: one.observed for name, one in found.items()})
+    if plan.is_cold({name: one.observed for name, one in found.items()}, shims=_shims(settings)):
+        _clear_runtime(settings)
+    since_s = 0.0
+    for stage, group in groupby(steps, key=lambda one: one.part.stage):
+        changed = [one for one in group if one.action is not plan.Action.KEEP]
+        if stage == 3 and any(one.action is not plan.Action.KEEP for one in steps):  # noqa: PLR2004
+            _before_the_node(settings)
+        for one in changed:
+            record = found[one.part.name].record
+            if one.action is plan.Action.RESTART and record is not None:
+                process.end(record, grace_s=END_GRACE_S)
+            new = _start(settings, one.part)
+            if one.part.name == "kubelet":
+                since_s = new.started_at_s
+        _wait_for(settings, changed)
+    _wait_for_node(settings, since_s)
+
+
+def _shims(settings: Settings) -> int:
+    return len(node.shims(settings))
+
+
+def _prepare_machine(settings: Settings) -> None:
+    before = settings.state / "kernel-settings.json"
+    if not before.exists():
+        before.write_text(json.dumps(host.read_kernel_settings()) + "\n")
+    host.make_node_address()
+    host.write_kernel_settings(host.WANTED_SETTINGS)
+    host.make_cgroup(settings.cgroup)
+    firewall.apply()
+
+
+def _clear_runtime(settings: Settings) -> None:
+    """Forget what a runtime that died with all its pods left in memory file systems."""
+    for folder in ("containerd/state", "leases"):
+        mounts.remove_tree(settings.state / folder)
+    mounts.unmount_all(settings.state)
+
+
+def _before_the_node(settings: Settings) -> None:
+    """What the third stage needs of the first two: the pause image and DNS's rights."""
+    if not load.is_loaded(settings, pause.NAME):
+        with step("load the pause image"):
+            load.load_archive(settings, pause.archive(settings))
+    kube.apply(settings, *ready.dns_rights())
+
+
+def _start(settings: Settings, part: Part) -> process.Record:
+    return process.start(
+        part.name,
+        part.argv,
+        folder=settings.run,
+        log=settings.logs / f"{part.name}.log",
+        env=settings.environment,
+        inputs=node.inputs(part),
+    )
+
+
+def _wait_for(settings: Settings, steps: list[plan.Step]) -> None:
+    for one in steps:
+        with step(f"{one.action} {one.part.name}, which {_why(one)}"):
+            _wait_for_part(settings, one.part)
+
+
+def _why(one: plan.Step) -> str:
+    return one.reason if not one.reason.startswith("its") else f"runs, but {one.reason}"
+
+
+def _wait_for_part(settings: Settings, part: Part) -> None:
+    def well_or_dead() -> bool:
+        record = process.read(settings.run, part.name)
+        if record is None or not process.is_alive(record):
+            raise FailedError(f"{part.name} ended at once.\n{_log_end(settings, part.name)}")
+        return health.answers(part.health, pki=settings.pki)
+
+    try:
+        wait_until(well_or_dead, what=f"{part.name} answers", deadline_s=START_DEADLINE_S)
+    except FailedError as error:
+        hint = f"{error}\nIf its data were damaged: `python3 -m local down`, then `up`."
+        raise FailedError(hint) from None
+
+
+def _log_end(settings: Settings, name: str) -> str:
+    path = settings.logs / f"{name}.log"
+    lines = path.read_text(errors="replace").splitlines()[-LOG_LINES:]
+    return "\n".join([f"The end of {path}:", *lines])
+
+
+def _wait_for_node(settings: Settings, since_s: float) -> None:
+    with step("wait until the node is Ready"):
+        wait_until(
+            lambda: ready.node_is_ready(settings, since_s=since_s),
+            what="node Ready",
+            deadline_s=NODE_DEADLINE_S,
+        )
