@@ -27,8 +27,8 @@ def _up(settings: Settings, _: argparse.Namespace) -> int:
 def _down(settings: Settings, _: argparse.Namespace) -> int:
     if settings.existing_kubeconfig is not None:
         raise RefusedError(
-            f"{settings.existing_kubeconfig} was not made here and stays as it is; unset KUBECONFIG "
-            "to end the cluster of this machine"
+            f"{settings.existing_kubeconfig} was not made here and stays as it is; unset "
+            "KUBECONFIG to end the cluster of this machine"
         )
     down_module.down(settings)
     return 0

@@ -49,7 +49,9 @@ def missing(packages: Iterable[str]) -> tuple[str, ...]:
     """Those packages that dpkg does not have installed."""
     wanted = tuple(packages)
     shown = attempt(["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *wanted]).stdout
-    there = {words[0] for line in shown.splitlines() if (words := line.split())[1:] == ["installed"]}
+    there = {
+        words[0] for line in shown.splitlines() if (words := line.split())[1:] == ["installed"]
+    }
     return tuple(name for name in wanted if name not in there)
 
 
@@ -73,7 +75,9 @@ def ensure(packages: Iterable[str]) -> None:
     if not wanted:
         return
     if os.geteuid() != 0:
-        raise RefusedError(f"missing Debian packages, and only root may install: {' '.join(wanted)}")
+        raise RefusedError(
+            f"missing Debian packages, and only root may install: {' '.join(wanted)}"
+        )
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     install = ["apt-get", "install", "-y", "--no-install-recommends", *wanted]
     with step(f"install Debian packages {' '.join(wanted)}"), _no_service_started():

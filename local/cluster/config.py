@@ -12,7 +12,9 @@ from typing import Any
 
 from . import names
 
-UNUSED_PLUGINS = [f"io.containerd.snapshotter.v1.{n}" for n in ("aufs", "btrfs", "devmapper", "zfs")]
+UNUSED_PLUGINS = [
+    f"io.containerd.snapshotter.v1.{n}" for n in ("aufs", "btrfs", "devmapper", "zfs")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,9 @@ def kubeconfig(*, user: str, ca: bytes, certificate: bytes, key: bytes) -> str:
             "kind": "Config",
             "clusters": [{"name": "hypic-local", "cluster": cluster}],
             "users": [{"name": user, "user": login}],
-            "contexts": [{"name": "hypic-local", "context": {"cluster": "hypic-local", "user": user}}],
+            "contexts": [
+                {"name": "hypic-local", "context": {"cluster": "hypic-local", "user": user}}
+            ],
             "current-context": "hypic-local",
         }
     )

@@ -103,9 +103,7 @@ def apiserver(layout: Layout) -> Part:
         "--profiling=false",
     )
     listens = (Listen(NODE_IP, names.API_PORT),)
-    return Part(
-        "apiserver", 2, argv, f"{names.API_URL}/readyz", listens, (pki / "apiserver.crt",)
-    )
+    return Part("apiserver", 2, argv, f"{names.API_URL}/readyz", listens, (pki / "apiserver.crt",))
 
 
 def controllers(layout: Layout) -> Part:

@@ -88,7 +88,20 @@ def _certificate(folder: Path, certificate: Certificate) -> None:
         run(["openssl", "req", "-new", "-key", key, "-subj", certificate.subject, "-out", request])
         made = Path(scratch, "crt")
         signed = ["-CA", f"{ca}.crt", "-CAkey", f"{ca}.key", "-CAcreateserial", "-days", DAYS]
-        run(["openssl", "x509", "-req", "-in", request, *signed, "-extfile", extensions, "-out", made])
+        run(
+            [
+                "openssl",
+                "x509",
+                "-req",
+                "-in",
+                request,
+                *signed,
+                "-extfile",
+                extensions,
+                "-out",
+                made,
+            ]
+        )
         made.rename(final)
 
 

@@ -37,7 +37,9 @@ def table(rows: Iterable[tuple[str, ...]]) -> str:
     """Columns as wide as their widest word."""
     listed = list(rows)
     widths = [max(len(row[i]) for row in listed) for i in range(len(listed[0]))]
-    lines = ("  ".join(word.ljust(w) for word, w in zip(row, widths, strict=True)) for row in listed)
+    lines = (
+        "  ".join(word.ljust(w) for word, w in zip(row, widths, strict=True)) for row in listed
+    )
     return "\n".join(line.rstrip() for line in lines)
 
 

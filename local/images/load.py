@@ -45,7 +45,9 @@ def names_in(path: Path) -> tuple[str, ...]:
             member = tar.extractfile("manifest.json")
             listed = json.load(member) if member is not None else []
     except (tarfile.TarError, KeyError, ValueError) as error:
-        raise RefusedError(f"{path} is no image archive as `docker save` writes it: {error}") from None
+        raise RefusedError(
+            f"{path} is no image archive as `docker save` writes it: {error}"
+        ) from None
     return tuple(name for image in listed for name in image.get("RepoTags") or ())
 
 
