@@ -118,7 +118,7 @@ def _owner(inode: int) -> str:
     """Name and id of the process that holds a socket."""
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         try:
-            if os.readlink(link) == f"socket:[{inode}]":
+            if str(link.readlink()) == f"socket:[{inode}]":
                 pid = link.parts[2]
                 return f"{Path('/proc', pid, 'comm').read_text().strip()} (process {pid})"
         except OSError:

@@ -53,7 +53,7 @@ def kubeconfig(*, user: str, ca: bytes, certificate: bytes, key: bytes) -> str:
 
 
 def containerd(*, home: Path, socket: Path, cni: Path, facts: Facts) -> str:
-    """containerd's configuration: root, state and socket of its own, no second node's files."""
+    """Configuration of containerd: root, state and socket of its own."""
     restrict = str(not facts.may_raise_priority).lower()
     cri = 'plugins."io.containerd.grpc.v1.cri"'
     return f"""version = 2

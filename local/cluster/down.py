@@ -75,7 +75,7 @@ def _remove(settings: Settings) -> None:
     firewall.remove()
     _remove_strays(settings)
     wait_until(
-        lambda: host.delete_cgroup(settings.cgroup) or not host.has_cgroup(settings.cgroup),
+        lambda: host.try_delete_cgroup(settings.cgroup),
         what="control groups go",
         deadline_s=GONE_DEADLINE_S,
     )
@@ -90,8 +90,9 @@ def _remove_strays(settings: Settings) -> None:
         for link in CONTAINER_LOG_LINKS.iterdir():
             if link.is_symlink() and str(settings.state) in str(link.readlink()):
                 link.unlink()
-    for result in CNI_RESULTS.glob("hypic-*"):
-        result.unlink()
+    for result in CNI_RESULTS.glob("*"):
+        if str(settings.state) in result.read_text(errors="replace"):
+            result.unlink()
     (DEVICE_PLUGINS / "kubelet.sock").unlink(missing_ok=True)
     with suppress(OSError):
         (DEVICE_PLUGINS / "kubelet_internal_checkpoint").unlink()

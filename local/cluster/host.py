@@ -87,7 +87,7 @@ def read_kernel_settings() -> dict[str, str]:
 
 
 def write_kernel_settings(values: dict[str, str]) -> None:
-    """Set kernel settings, leaving those alone that have the value already or are read-only here."""
+    """Set kernel settings; those that have the value already or are read-only here stay."""
     for name, value in values.items():
         path = Path("/proc/sys", name)
         if path.exists() and _text(path).strip() != value:
@@ -116,21 +116,17 @@ def make_cgroup(name: str) -> None:
 
 def cgroup_processes(name: str) -> set[int]:
     """Ids of all processes in the pods of this cluster."""
-    found = set()
+    found: set[int] = set()
     for root in _cgroup_roots():
         for listing in (root / name).rglob("cgroup.procs"):
             found.update(int(word) for word in _text(listing).split())
     return found - {0}
 
 
-def delete_cgroup(name: str) -> None:
-    """Remove the group and those below it; only empty ones can be."""
+def try_delete_cgroup(name: str) -> bool:
+    """Remove the group and those below it; False when one is not empty yet."""
     for root in _cgroup_roots():
         for folder, _, _ in os.walk(root / name, topdown=False):
             with suppress(OSError):
                 Path(folder).rmdir()
-
-
-def has_cgroup(name: str) -> bool:
-    """Whether any hierarchy still has the group."""
-    return any((root / name).exists() for root in _cgroup_roots())
+    return not any((root / name).exists() for root in _cgroup_roots())

@@ -9,7 +9,7 @@ from ..shell import attempt
 
 
 def parse(mountinfo: str, folder: str) -> list[str]:
-    """Mount points at or below ``folder`` in the text of /proc/self/mountinfo, deepest last first."""
+    """Mount points at or below ``folder`` in the text of /proc/self/mountinfo, last first."""
     points = [_unescape(line.split()[4]) for line in mountinfo.splitlines() if line]
     inside = [p for p in points if p == folder or p.startswith(folder.rstrip("/") + "/")]
     return inside[::-1]

@@ -1,4 +1,4 @@
-"""Makes the keys and certificates of the cluster with openssl; each once, private ones mode 0600."""
+"""Makes the keys and certificates of the cluster with openssl, each once and mode 0600."""
 
 import os
 import tempfile
@@ -69,8 +69,8 @@ def _authority(folder: Path, name: str) -> None:
     if certificate.exists():
         return
     _key(key)
-    argv = ["openssl", "req", "-x509", "-new", "-key", key, "-subj", f"/CN=hypic-local-{name}"]
-    run([*argv, "-days", DAYS, "-out", certificate])
+    argv = ["openssl", "req", "-x509", "-new", "-subj", f"/CN=hypic-local-{name}", "-days", DAYS]
+    run([*argv, "-key", key, "-out", certificate])
 
 
 def _certificate(folder: Path, certificate: Certificate) -> None:

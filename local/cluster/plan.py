@@ -47,7 +47,8 @@ def _decide(observed: Observed) -> tuple[Action, str]:
             return Action.RESTART, "its configuration changed"
         case Observed(healthy=False):
             return Action.RESTART, "ran but did not answer"
-    return Action.KEEP, "runs and answers"
+        case _:
+            return Action.KEEP, "runs and answers"
 
 
 def repair(parts: Iterable[Part], observed: Mapping[str, Observed]) -> tuple[Step, ...]:
