@@ -12,6 +12,7 @@ from .cluster import up as up_module
 from .errors import LocalError, RefusedError
 from .images import load
 from .settings import Settings
+from .storage import engine_env, model, publish
 
 Command = Callable[[Settings, argparse.Namespace], int]
 
@@ -56,6 +57,21 @@ def _tool(settings: Settings, arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _engine_python(settings: Settings, _: argparse.Namespace) -> int:
+    print(engine_env.python(settings))
+    return 0
+
+
+def _model(settings: Settings, _: argparse.Namespace) -> int:
+    print(model.path(settings))
+    return 0
+
+
+def _publish(settings: Settings, arguments: argparse.Namespace) -> int:
+    print("\n".join(publish.publish(settings, arguments.namespace)))
+    return 0
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     top = argparse.ArgumentParser(
@@ -80,6 +96,10 @@ def parser() -> argparse.ArgumentParser:
     add("kubeconfig", _kubeconfig, "print the path of the kubeconfig in use")
     tool = add("tool", _tool, "print the path of a program, built or installed when missing")
     tool.add_argument("name", metavar="NAME")
+    add("engine-python", _engine_python, "print the path of the engine's Python, made when missing")
+    add("model", _model, "print the path of the tiny model, made when missing")
+    claims = add("publish", _publish, "give a namespace claims on environment and models")
+    claims.add_argument("namespace", metavar="NAMESPACE")
     return top
 
 
