@@ -10,7 +10,7 @@ from .cluster import down as down_module
 from .cluster import existing, status
 from .cluster import up as up_module
 from .errors import LocalError, RefusedError
-from .images import load
+from .images import build, load, tag
 from .settings import Settings
 from .storage import engine_env, model, publish
 
@@ -42,6 +42,16 @@ def _status(settings: Settings, _: argparse.Namespace) -> int:
 
 def _load(settings: Settings, arguments: argparse.Namespace) -> int:
     print("\n".join(load.load(settings, arguments.image)))
+    return 0
+
+
+def _images(settings: Settings, _: argparse.Namespace) -> int:
+    print("\n".join(build.images(settings)))
+    return 0
+
+
+def _tag(settings: Settings, _: argparse.Namespace) -> int:
+    print(tag.tag(settings.repository))
     return 0
 
 
@@ -93,6 +103,8 @@ def parser() -> argparse.ArgumentParser:
     add("status", _status, "parts, node, images, caches")
     image = add("load", _load, "bring an image archive, or an image of Docker, into the node")
     image.add_argument("image", metavar="IMAGE")
+    add("images", _images, "build the three images and bring them into the node")
+    add("tag", _tag, "print the tag that the sources of the images have")
     add("kubeconfig", _kubeconfig, "print the path of the kubeconfig in use")
     tool = add("tool", _tool, "print the path of a program, built or installed when missing")
     tool.add_argument("name", metavar="NAME")

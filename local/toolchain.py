@@ -164,7 +164,7 @@ def still_to_make(settings: Settings) -> tuple[str, ...]:
     """Which of the big things of a first run are not there yet, named as preflight counts them."""
     made = {
         "programs built with Go": all(is_there(settings, name) for name in CLUSTER_PROGRAMS),
-        "images": (settings.cache / "images" / "base.tar").exists(),
+        "images": any(settings.cache.glob("images/base-*.tar")),
         "the engine's environment": any(settings.cache.glob("engine-env-*/bin/python3")),
     }
     return tuple(name for name, there in made.items() if not there)
