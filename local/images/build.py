@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .. import preflight
 from ..cluster import lock
-from ..errors import RefusedError
+from ..errors import FailedError, RefusedError
 from ..progress import say, step
 from ..settings import Settings
 from ..shell import attempt
@@ -47,6 +47,9 @@ def archive(settings: Settings, names: tuple[str, ...]) -> Path:
             with step("save the images"):
                 partial = path.with_suffix(f".partial-{os.getpid()}")
                 docker("save", "--output", partial, *names)
+        if tag.names(settings.repository) != names:
+            partial.unlink()
+            raise FailedError("sources changed while the images were built: run it again")
         for old in path.parent.glob("hypic-*.tar"):
             old.unlink()
         partial.replace(path)

@@ -29,12 +29,18 @@ class Docker:
 
     def __call__(self, *words: str | Path, env: dict[str, str] | None = None) -> str:
         """Run one docker command."""
-        return run([self.program, "--host", f"unix://{self.socket}", *words], env=env)
+        return run([*self._start(), *words], env=env)
 
     def has_image(self, name: str) -> bool:
         """Whether the daemon has an image of this name."""
-        argv = [self.program, "--host", f"unix://{self.socket}", "image", "inspect", name]
-        return attempt(argv).returncode == 0
+        return attempt([*self._start(), "image", "inspect", name]).returncode == 0
+
+    def answers(self) -> bool:
+        """Whether the daemon is there."""
+        return attempt([*self._start(), "info"]).returncode == 0
+
+    def _start(self) -> tuple[str, ...]:
+        return str(self.program), "--host", f"unix://{self.socket}"
 
 
 @contextmanager
@@ -88,7 +94,7 @@ def _answers(docker: Docker, record: process.Record, home: Path) -> bool:
     if not process.is_alive(record):
         lines = (home / "dockerd.log").read_text(errors="replace").splitlines()[-8:]
         raise FailedError("\n".join(["the Docker daemon ended at once:", *lines]))
-    return attempt([docker.program, "--host", f"unix://{docker.socket}", "info"]).returncode == 0
+    return docker.answers()
 
 
 def _end_left_over(home: Path) -> None:

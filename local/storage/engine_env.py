@@ -48,7 +48,8 @@ def _make(settings: Settings, home: Path) -> None:
     with step("install SGLang and torch for the engine (11 GB, about a minute and a half)"):
         run([program, "venv", "--quiet", "--clear", "--python", INTERPRETER, home], env=env)
         # The list is complete already: nothing is left to resolve.
-        argv = [program, "pip", "install", "--quiet", "--no-deps", "--compile-bytecode"]
-        run([*argv, "--python", home / "bin" / "python3", "-r", REQUIREMENTS], env=env)
+        options = ("--quiet", "--no-deps", "--compile-bytecode")
+        into = ("--python", home / "bin" / "python3", "-r", REQUIREMENTS)
+        run([program, "pip", "install", *options, *into], env=env)
     with step("import SGLang once"):
         run([home / "bin" / "python3", "-c", PROOF], env=env)

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-MARK = ".hypic-made"
-
 
 @contextmanager
 def made_once(folder: Path, *, key: str) -> Iterator[bool]:
@@ -18,8 +16,8 @@ def made_once(folder: Path, *, key: str) -> Iterator[bool]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f".{folder.name}.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        mark = folder / MARK
-        missing = not mark.exists() or mark.read_text() != key
+        mark = folder.with_name(f".{folder.name}.made")
+        missing = not (folder.exists() and mark.exists() and mark.read_text() == key)
         if missing:
             shutil.rmtree(folder, ignore_errors=True)
         yield missing

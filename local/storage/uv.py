@@ -24,7 +24,7 @@ def program(settings: Settings) -> Path:
 
 
 def _make_environment(home: Path) -> None:
-    argv = [sys.executable, "-m", "venv", "--clear", home]
+    argv = (sys.executable, "-m", "venv", "--clear", str(home))
     if attempt(argv).returncode != 0:
         # Debian splits ensurepip from Python.
         packages.ensure(["python3-venv"])
