@@ -62,6 +62,11 @@ class Settings:
         return self.existing_kubeconfig or self.admin_kubeconfig
 
     @property
+    def found(self) -> Path:
+        """What the machine was like before the first ``up``; ``down`` goes back to it."""
+        return self.state / "found.json"
+
+    @property
     def cgroup(self) -> str:
         """Name of the control group under which all pods of this cluster run."""
         return f"hypic-{hashlib.sha256(str(self.state).encode()).hexdigest()[:8]}"

@@ -2,28 +2,25 @@
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
+from .. import preflight
 from ..errors import FailedError
 from ..progress import say, step
 from ..settings import Settings
 from ..shell import attempt, wait_until
-from . import firewall, host, lock, mounts, node, process
+from . import firewall, host, lock, mounts, node, process, strays
 
 GRACE_S = 10.0
 POD_GRACE_S = 2.0
 GONE_DEADLINE_S = 15.0
-# Kubelet makes these outside its own folder; links in the first lead into our state.
-CONTAINER_LOG_LINKS = Path("/var/log/containers")
-DEVICE_PLUGINS = Path("/var/lib/kubelet/device-plugins")
-CNI_RESULTS = Path("/var/lib/cni/results")
 # Those that would start pods or rules again go first, the store last.
 ORDER = ("kubelet", "controllers", "scheduler", "proxy", "dns", "apiserver", "etcd")
 
 
 def down(settings: Settings) -> None:
     """End everything; fine when nothing runs or only left-overs lie about."""
+    preflight.require_root()
     with lock.exclusive(settings):
         if not settings.state.exists():
             say("nothing is up")
@@ -73,32 +70,15 @@ def _remove(settings: Settings) -> None:
     mounts.unmount_all(settings.state)
     host.delete_devices()
     firewall.remove()
-    _remove_strays(settings)
     wait_until(
         lambda: host.try_delete_cgroup(settings.cgroup),
         what="control groups go",
         deadline_s=GONE_DEADLINE_S,
     )
-    before = settings.state / "kernel-settings.json"
-    if before.exists():
-        host.write_kernel_settings(json.loads(before.read_text()))
+    found = json.loads(settings.found.read_text()) if settings.found.exists() else {}
+    host.write_kernel_settings(found.get("kernel", {}))
+    strays.remove(settings.state, made_here=found.get("folders", []))
     mounts.remove_tree(settings.state)
-
-
-def _remove_strays(settings: Settings) -> None:
-    if CONTAINER_LOG_LINKS.is_dir():
-        for link in CONTAINER_LOG_LINKS.iterdir():
-            if link.is_symlink() and str(settings.state) in str(link.readlink()):
-                link.unlink()
-    for result in CNI_RESULTS.glob("*"):
-        if str(settings.state) in result.read_text(errors="replace"):
-            result.unlink()
-    (DEVICE_PLUGINS / "kubelet.sock").unlink(missing_ok=True)
-    with suppress(OSError):
-        (DEVICE_PLUGINS / "kubelet_internal_checkpoint").unlink()
-    for folder in (DEVICE_PLUGINS, DEVICE_PLUGINS.parent, CONTAINER_LOG_LINKS, CNI_RESULTS):
-        with suppress(OSError):
-            folder.rmdir()
 
 
 def _require_nothing_left(settings: Settings) -> None:

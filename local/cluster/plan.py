@@ -40,15 +40,15 @@ class Step:
 def _decide(observed: Observed) -> tuple[Action, str]:
     match observed:
         case Observed(recorded=False):
-            return Action.START, "was not running"
+            return Action.START, "not started yet"
         case Observed(alive=False):
-            return Action.START, "had died"
+            return Action.START, "it had died"
         case Observed(current=False):
             return Action.RESTART, "its configuration changed"
         case Observed(healthy=False):
-            return Action.RESTART, "ran but did not answer"
+            return Action.RESTART, "it ran but did not answer"
         case _:
-            return Action.KEEP, "runs and answers"
+            return Action.KEEP, "it runs and answers"
 
 
 def repair(parts: Iterable[Part], observed: Mapping[str, Observed]) -> tuple[Step, ...]:

@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import suppress
 from itertools import groupby
 
 from .. import packages, preflight, toolchain
@@ -10,12 +11,15 @@ from ..images import load, pause
 from ..progress import say, step
 from ..settings import Settings
 from ..shell import wait_until
-from . import firewall, health, host, kube, lock, mounts, node, plan, process, ready
+from . import firewall, health, host, kube, lock, mounts, node, plan, process, ready, strays
 from .parts import Part, all_parts
 
 START_DEADLINE_S = 60.0
 NODE_DEADLINE_S = 60.0
 END_GRACE_S = 10.0
+PATIENCE_S = 3.0
+PATIENCE_AFTER_CHANGE_S = 15.0
+NODE_STAGE = 3
 LOG_LINES = 8
 
 
@@ -46,45 +50,66 @@ def _refuse_early(settings: Settings) -> None:
 def _bring_up(settings: Settings, parts: tuple[Part, ...]) -> None:
     node.write_configuration(settings)
     _prepare_machine(settings)
-    found = {part.name: node.observe(settings, part) for part in parts}
-    steps = plan.repair(parts, {name: one.observed for name, one in found.items()})
-    if plan.is_cold({name: one.observed for name, one in found.items()}, shims=_shims(settings)):
-        _clear_runtime(settings)
-    since_s = 0.0
-    for stage, group in groupby(steps, key=lambda one: one.part.stage):
-        changed = [one for one in group if one.action is not plan.Action.KEEP]
-        if stage == 3 and any(one.action is not plan.Action.KEEP for one in steps):  # noqa: PLR2004
+    _clear_a_dead_runtime(settings, parts)
+    started: list[process.Record] = []
+    for stage, members in groupby(parts, key=lambda part: part.stage):
+        if stage == NODE_STAGE:
             _before_the_node(settings)
-        for one in changed:
-            record = found[one.part.name].record
-            if one.action is plan.Action.RESTART and record is not None:
-                process.end(record, grace_s=END_GRACE_S)
-            new = _start(settings, one.part)
-            if one.part.name == "kubelet":
-                since_s = new.started_at_s
-        _wait_for(settings, changed)
-    _wait_for_node(settings, since_s)
+        # A part is judged once those it depends on are well, and given time to notice.
+        patience_s = PATIENCE_AFTER_CHANGE_S if started else PATIENCE_S
+        found = {part: _observe(settings, part, patience_s) for part in members}
+        observed = {part.name: one.observed for part, one in found.items()}
+        started += _take(settings, plan.repair(found, observed))
+    kubelet = [record.started_at_s for record in started if record.name == "kubelet"]
+    _wait_for_node(settings, since_s=max(kubelet, default=0.0))
 
 
-def _shims(settings: Settings) -> int:
-    return len(node.shims(settings))
+def _observe(settings: Settings, part: Part, patience_s: float) -> node.Found:
+    found = node.observe(settings, part)
+    if not found.observed.alive or found.observed.healthy:
+        return found
+    with suppress(FailedError):
+        wait_until(
+            lambda: health.answers(part.health, pki=settings.pki),
+            what=f"{part.name} answers",
+            deadline_s=patience_s,
+        )
+    return node.observe(settings, part)
+
+
+def _take(settings: Settings, steps: tuple[plan.Step, ...]) -> list[process.Record]:
+    """Start or restart what the plan says, all at once, then wait for each."""
+    changed = [one for one in steps if one.action is not plan.Action.KEEP]
+    records = []
+    for one in changed:
+        old = process.read(settings.run, one.part.name)
+        if old is not None:
+            process.end(old, grace_s=END_GRACE_S)
+        records.append(_start(settings, one.part))
+    for one in changed:
+        with step(f"{one.action} {one.part.name} ({one.reason})"):
+            _wait_for_part(settings, one.part)
+    return records
 
 
 def _prepare_machine(settings: Settings) -> None:
-    before = settings.state / "kernel-settings.json"
+    before = settings.found
     if not before.exists():
-        before.write_text(json.dumps(host.read_kernel_settings()) + "\n")
+        found = {"kernel": host.read_kernel_settings(), "folders": strays.absent()}
+        before.write_text(json.dumps(found) + "\n")
     host.make_node_address()
     host.write_kernel_settings(host.WANTED_SETTINGS)
     host.make_cgroup(settings.cgroup)
     firewall.apply()
 
 
-def _clear_runtime(settings: Settings) -> None:
+def _clear_a_dead_runtime(settings: Settings, parts: tuple[Part, ...]) -> None:
     """Forget what a runtime that died with all its pods left in memory file systems."""
-    for folder in ("containerd/state", "leases"):
-        mounts.remove_tree(settings.state / folder)
-    mounts.unmount_all(settings.state)
+    found = {part.name: node.observe(settings, part).observed for part in parts}
+    if plan.is_cold(found, shims=len(node.shims(settings))):
+        for folder in ("containerd/state", "leases"):
+            mounts.remove_tree(settings.state / folder)
+        mounts.unmount_all(settings.state)
 
 
 def _before_the_node(settings: Settings) -> None:
@@ -104,16 +129,6 @@ def _start(settings: Settings, part: Part) -> process.Record:
         env=settings.environment,
         inputs=node.inputs(part),
     )
-
-
-def _wait_for(settings: Settings, steps: list[plan.Step]) -> None:
-    for one in steps:
-        with step(f"{one.action} {one.part.name}, which {_why(one)}"):
-            _wait_for_part(settings, one.part)
-
-
-def _why(one: plan.Step) -> str:
-    return one.reason if not one.reason.startswith("its") else f"runs, but {one.reason}"
 
 
 def _wait_for_part(settings: Settings, part: Part) -> None:
@@ -136,7 +151,7 @@ def _log_end(settings: Settings, name: str) -> str:
     return "\n".join([f"The end of {path}:", *lines])
 
 
-def _wait_for_node(settings: Settings, since_s: float) -> None:
+def _wait_for_node(settings: Settings, *, since_s: float) -> None:
     with step("wait until the node is Ready"):
         wait_until(
             lambda: ready.node_is_ready(settings, since_s=since_s),

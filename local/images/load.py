@@ -6,7 +6,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from .. import packages
+from .. import packages, preflight
 from ..errors import FailedError, RefusedError
 from ..progress import step
 from ..settings import Settings
@@ -51,10 +51,18 @@ def names_in(path: Path) -> tuple[str, ...]:
     return tuple(name for image in listed for name in image.get("RepoTags") or ())
 
 
+def require_node(settings: Settings) -> None:
+    """Refuse when there is no node here to load into."""
+    preflight.require_root()
+    if not settings.containerd_socket.exists():
+        raise RefusedError("no node on this machine yet: run `python3 -m local up` first")
+
+
 def load(settings: Settings, image: str) -> tuple[str, ...]:
     """Bring an archive, or an image of this machine's Docker, into the node; names it has there."""
     if settings.existing_kubeconfig is not None:
         raise RefusedError(how_to_load_elsewhere(image))
+    require_node(settings)
     path = Path(image)
     if path.is_file():
         names = names_in(path)
