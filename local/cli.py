@@ -82,6 +82,12 @@ def _publish(settings: Settings, arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _demo(_: Settings, arguments: argparse.Namespace) -> int:
+    from local import demo  # noqa: PLC0415 - it needs what the others make first
+
+    return int(demo.main(arguments.words) or 0)
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     top = argparse.ArgumentParser(
@@ -110,6 +116,8 @@ def parser() -> argparse.ArgumentParser:
     tool.add_argument("name", metavar="NAME")
     add("engine-python", _engine_python, "print the path of the engine's Python, made when missing")
     add("model", _model, "print the path of the tiny model, made when missing")
+    demo = add("demo", _demo, "the whole path: cluster, images, charts, engines, a table")
+    demo.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     claims = add("publish", _publish, "give a namespace claims on environment and models")
     claims.add_argument("namespace", metavar="NAMESPACE")
     return top

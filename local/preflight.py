@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from .cluster.names import Listen
@@ -116,13 +117,11 @@ def _read(path: Path) -> str:
 
 def _owner(inode: int) -> str:
     """Name and id of the process that holds a socket."""
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
-        try:
-            if str(link.readlink()) == f"socket:[{inode}]":
-                pid = link.parts[2]
-                return f"{Path('/proc', pid, 'comm').read_text().strip()} (process {pid})"
-        except OSError:
-            continue
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended, or belongs to another user
+            links = {str(link.readlink()) for link in (process / "fd").iterdir()}
+            if f"socket:[{inode}]" in links:
+                return f"{(process / 'comm').read_text().strip()} (process {process.name})"
     return "a process that cannot be seen from here"
 
 

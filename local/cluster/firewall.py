@@ -81,9 +81,3 @@ def remove() -> None:
             if saved.returncode == 0:
                 for words in removals(saved.stdout):
                     run([command, "-w", "-t", table, *words])
-
-
-def remaining() -> list[str]:
-    """Chains of the cluster that are still there."""
-    saved = "\n".join(attempt([f"{c}-save"]).stdout for c in ("iptables", "ip6tables"))
-    return sorted(of_cluster(saved)[0])

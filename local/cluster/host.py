@@ -10,6 +10,7 @@ from pathlib import Path
 from ..shell import attempt, run
 from . import names
 from .config import Facts
+from .process import BOOT_ID
 
 CAP_SYS_RESOURCE = 24
 CGROUPS = Path("/sys/fs/cgroup")
@@ -61,10 +62,16 @@ def has_device(name: str) -> bool:
     return attempt(["ip", "link", "show", "dev", name]).returncode == 0
 
 
-def make_node_address() -> None:
-    """Give the node an address of its own on an empty bridge, reachable from pods."""
-    if not has_device(names.NODE_BRIDGE):
-        run(["ip", "link", "add", names.NODE_BRIDGE, "type", "bridge"])
+def network() -> str:
+    """Which network namespace this is, also after another boot."""
+    return f"{Path('/proc/self/ns/net').stat().st_ino} {BOOT_ID.read_text().strip()}"
+
+
+def make_bridges() -> None:
+    """One for the pods, and an empty one that gives the node an address reachable from pods."""
+    for bridge in (names.POD_BRIDGE, names.NODE_BRIDGE):
+        if not has_device(bridge):
+            run(["ip", "link", "add", bridge, "type", "bridge"])
     run(["ip", "address", "replace", f"{names.NODE_IP}/32", "dev", names.NODE_BRIDGE])
     run(["ip", "link", "set", names.NODE_BRIDGE, "up"])
 
@@ -118,8 +125,9 @@ def cgroup_processes(name: str) -> set[int]:
     """Ids of all processes in the pods of this cluster."""
     found: set[int] = set()
     for root in _cgroup_roots():
-        for listing in (root / name).rglob("cgroup.procs"):
-            found.update(int(word) for word in _text(listing).split())
+        # Groups vanish while they are walked; os.walk passes over those.
+        for folder, _, _ in os.walk(root / name):
+            found.update(int(word) for word in _text(Path(folder, "cgroup.procs")).split())
     return found - {0}
 
 

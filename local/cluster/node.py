@@ -101,15 +101,15 @@ def observe(settings: Settings, part: Part) -> Found:
     return Found(part, record, observed)
 
 
-def shims(settings: Settings) -> list[int]:
+def shims(settings: Settings) -> set[int]:
     """Processes that hold the pods of our containerd, known by its socket in their command."""
     wanted = str(settings.containerd_socket).encode()
-    found = []
+    found = set()
     for command in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = command.read_bytes().split(b"\0")
         except OSError:
             continue
         if b"containerd-shim" in words[0] and wanted in words:
-            found.append(int(command.parts[2]))
+            found.add(int(command.parts[2]))
     return found

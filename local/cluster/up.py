@@ -11,7 +11,21 @@ from ..images import load, pause
 from ..progress import say, step
 from ..settings import Settings
 from ..shell import wait_until
-from . import firewall, health, host, kube, lock, mounts, node, plan, process, ready, strays
+from . import (
+    firewall,
+    health,
+    host,
+    kube,
+    lock,
+    mounts,
+    names,
+    node,
+    plan,
+    pods,
+    process,
+    ready,
+    strays,
+)
 from .parts import Part, all_parts
 
 START_DEADLINE_S = 60.0
@@ -93,14 +107,27 @@ def _take(settings: Settings, steps: tuple[plan.Step, ...]) -> list[process.Reco
 
 
 def _prepare_machine(settings: Settings) -> None:
-    before = settings.found
-    if not before.exists():
-        found = {"kernel": host.read_kernel_settings(), "folders": strays.absent()}
-        before.write_text(json.dumps(found) + "\n")
-    host.make_node_address()
+    _write_down_what_was_found(settings)
+    unplugged = not host.has_device(names.POD_BRIDGE)
+    host.make_bridges()
+    if unplugged and node.shims(settings):
+        with step("end pods whose network is gone; the kubelet makes them anew"):
+            pods.end_all(settings)
     host.write_kernel_settings(host.WANTED_SETTINGS)
     host.make_cgroup(settings.cgroup)
     firewall.apply()
+
+
+def _write_down_what_was_found(settings: Settings) -> None:
+    """Once a boot and network namespace: what ``down`` has to put back, and where."""
+    found = json.loads(settings.found.read_text()) if settings.found.exists() else {}
+    if found.get("network") != host.network():
+        found = {
+            "network": host.network(),
+            "kernel": host.read_kernel_settings(),
+            "folders": found.get("folders", strays.absent()),
+        }
+        settings.found.write_text(json.dumps(found) + "\n")
 
 
 def _clear_a_dead_runtime(settings: Settings, parts: tuple[Part, ...]) -> None:
