@@ -113,7 +113,10 @@ def _cgroup_roots() -> Iterator[Path]:
 
 
 def make_cgroup(name: str) -> None:
-    """Make the group under which the kubelet puts all pods."""
+    """Make the group under which the kubelet puts all pods, with every controller there is."""
+    for controller in _text(CGROUPS / "cgroup.controllers").split():
+        with suppress(OSError):  # one that this machine does not hand down
+            (CGROUPS / "cgroup.subtree_control").write_text(f"+{controller}")
     for root in _cgroup_roots():
         (root / name).mkdir(exist_ok=True)
         if root.name == "cpuset":

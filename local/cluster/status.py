@@ -53,7 +53,7 @@ def _part_rows(found: Iterable[Found], now_s: float) -> Iterator[tuple[str, ...]
 
 
 def size_bytes(folder: Path) -> int:
-    """Bytes that deleting a folder would free, links into other folders not counted twice."""
+    """Bytes on disk below a folder, a file with several names counted once."""
     total, seen = 0, set()
     for parent, _, files in os.walk(folder):
         for name in files:

@@ -47,9 +47,18 @@ def key() -> str:
     return hashlib.sha256(recipe.encode()).hexdigest()[:12]
 
 
+def _path(settings: Settings) -> Path:
+    return settings.cache / "images" / f"base-{key()}.tar"
+
+
+def is_made(settings: Settings) -> bool:
+    """Whether the base of today's recipe is there."""
+    return _path(settings).exists()
+
+
 def archive(settings: Settings) -> Path:
     """Path of the base as a tar of a root file system, made when missing."""
-    path = settings.cache / "images" / f"base-{key()}.tar"
+    path = _path(settings)
     if not path.exists():
         preflight.require_root()
         packages.ensure(packages.BUILD)

@@ -41,6 +41,7 @@ def archive(settings: Settings, names: tuple[str, ...]) -> Path:
     path = settings.cache / "images" / f"hypic-{suffix}.tar"
     if not path.exists():
         preflight.require_root()
+        preflight.require_disk(settings.cache, [] if base.is_made(settings) else ["images"])
         root = base.archive(settings)
         with lock.exclusive(settings, "images"), running(settings) as docker:
             _build(settings, docker, root, suffix)
