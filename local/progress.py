@@ -12,9 +12,16 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def step(text: str) -> Iterator[None]:
-    """Print ``text`` with the seconds its body took, or with the word failed."""
+def step(text: str, *, takes: str | None = None) -> Iterator[None]:
+    """Print ``text`` with the seconds its body took, or with the word failed.
+
+    Args:
+        text: what is done.
+        takes: for long steps, how long people have to wait; printed at once.
+    """
     started = time.monotonic()
+    if takes is not None:
+        say(f"{text}: takes {takes} ...")
     try:
         yield
     except BaseException:

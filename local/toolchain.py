@@ -123,7 +123,7 @@ def _build(settings: Settings, module: GoModule) -> None:
     partial.mkdir(parents=True)
     argv = ["build", "-mod=readonly", "-trimpath", "-ldflags", link_flags(module.module, version)]
     try:
-        with step(f"build {module.folder} {version} ({module.build_takes} the first time)"):
+        with step(f"build {module.folder} {version}", takes=module.build_takes):
             run([go, *argv, "-o", f"{partial}/", *module.programs.values()], cwd=source)
         for program, package in module.programs.items():
             built = partial / _built_name(package)

@@ -63,7 +63,7 @@ def archive(settings: Settings) -> Path:
         preflight.require_root()
         packages.ensure(packages.BUILD)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with step(f"make a base image, Debian {SUITE} (about a minute and a half)"):
+        with step(f"make a base image, Debian {SUITE}", takes="about 90 seconds"):
             _make(path)
     return path
 

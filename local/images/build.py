@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from . import base, load, tag
 from .dockerd import Docker, running
 
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
+ARCHIVES_KEPT = 4
 PIP_SETTINGS = ("index-url", "extra-index-url")
 
 
@@ -36,7 +37,7 @@ def images(settings: Settings) -> tuple[str, ...]:
 
 
 def archive(settings: Settings, names: tuple[str, ...]) -> Path:
-    """One docker archive with the three images, built when missing; older ones are removed."""
+    """One docker archive with the three images, built when missing; the oldest are removed."""
     suffix = names[0].rpartition(":")[2]
     path = settings.cache / "images" / f"hypic-{suffix}.tar"
     if not path.exists():
@@ -51,10 +52,15 @@ def archive(settings: Settings, names: tuple[str, ...]) -> Path:
         if tag.names(settings.repository) != names:
             partial.unlink()
             raise FailedError("sources changed while the images were built: run it again")
-        for old in path.parent.glob("hypic-*.tar"):
-            old.unlink()
         partial.replace(path)
+        for old in _but_newest(path.parent.glob("hypic-*.tar")):
+            old.unlink()
     return path
+
+
+def _but_newest(archives: Iterable[Path]) -> list[Path]:
+    """What may go: several checkouts may share a cache, so a few archives stay."""
+    return sorted(archives, key=lambda path: path.stat().st_mtime)[:-ARCHIVES_KEPT]
 
 
 def _build(settings: Settings, docker: Docker, root: Path, suffix: str) -> None:

@@ -45,7 +45,7 @@ def _make(settings: Settings, home: Path) -> None:
     # A machine may forbid bytecode; pods read the folder and could never write it themselves.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     program = uv.program(settings)
-    with step("install SGLang and torch for the engine (11 GB, about a minute and a half)"):
+    with step("install SGLang and torch for the engine (11 GB)", takes="about 2 minutes"):
         run([program, "venv", "--quiet", "--clear", "--python", INTERPRETER, home], env=env)
         # The list is complete already: nothing is left to resolve.
         options = ("--quiet", "--no-deps", "--compile-bytecode")

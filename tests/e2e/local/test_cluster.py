@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from local.cluster import process
+from local.cluster import mounts, process
 from local.images import pause
 from local.shell import wait_until
 
@@ -192,6 +192,24 @@ def test_pods_that_lost_their_network_are_made_anew(world: World) -> None:
 
 def test_everything_killed_at_once_comes_back(world: World) -> None:
     kill_all(world)
+    done = world.local("up")
+    assert done.returncode == 0, done.stderr
+    assert_a_pod_answers(world)
+
+
+def test_up_after_a_reboot_brings_the_pods_back(world: World) -> None:
+    """A reboot takes processes, mounts, devices and rules, and leaves the files."""
+    kill_all(world)
+    mounts.unmount_all(world.settings.state)
+    for bridge in ("hypic0", "hypicbr0"):
+        world.run("ip", "link", "delete", bridge)
+    for table in ("nat", "filter", "mangle"):
+        world.run("iptables", "-t", table, "-F")
+        world.run("iptables", "-t", table, "-X")
+    for path in (*world.settings.run.glob("*.json"), world.settings.found):
+        written = json.loads(path.read_text())
+        changed = {k: "another" for k in ("boot_id", "network") if k in written}
+        path.write_text(json.dumps(written | changed))
     done = world.local("up")
     assert done.returncode == 0, done.stderr
     assert_a_pod_answers(world)
