@@ -1,0 +1,1 @@
+"""Images: their tag, their base, building them, and bringing them into the node."""

@@ -1,0 +1,1 @@
+"""What pods read but images do not carry: the engine's environment and the tiny model."""

@@ -1,0 +1,170 @@
+"""Finds the programs the cluster needs, and builds or installs those that are missing.
+
+Versions are pinned by the go.mod and go.sum files under ``tools/``; Debian's by the suite.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import packages
+from .errors import FailedError, RefusedError
+from .progress import step
+from .settings import Settings
+from .shell import run
+
+TOOLS = Path(__file__).parent / "tools"
+RECIPE = "1"  # raise when the build command below changes what comes out
+
+
+@dataclass(frozen=True, slots=True)
+class GoModule:
+    """One folder under ``tools/``, and the programs built from it."""
+
+    folder: str
+    module: str
+    programs: dict[str, str]  # program -> package
+    build_takes: str
+
+
+MODULES = (
+    GoModule(
+        "kubernetes",
+        "k8s.io/kubernetes",
+        {
+            name: f"k8s.io/kubernetes/cmd/{name}"
+            for name in (
+                "kube-apiserver",
+                "kube-controller-manager",
+                "kube-proxy",
+                "kube-scheduler",
+                "kubectl",
+                "kubelet",
+            )
+        },
+        "about 7 minutes",
+    ),
+    GoModule(
+        "etcd", "go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"}, "about 1 minute"
+    ),
+    GoModule("helm", "helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"}, "about 2 minutes"),
+    GoModule(
+        "coredns",
+        "github.com/coredns/coredns",
+        {"coredns": "github.com/coredns/coredns"},
+        "about 4 minutes",
+    ),
+    GoModule(
+        "kubeconform",
+        "github.com/yannh/kubeconform",
+        {"kubeconform": "github.com/yannh/kubeconform/cmd/kubeconform"},
+        "a few seconds",
+    ),
+)
+BUILT_BY = {program: module for module in MODULES for program in module.programs}
+CLUSTER_PROGRAMS = (*MODULES[0].programs, "etcd", "coredns")
+
+
+def version_of(go_mod: str, module: str) -> str:
+    """The version of ``module`` that a go.mod file requires."""
+    found = re.search(rf"^(?:require )?\s*{re.escape(module)} (v\S+)", go_mod, re.MULTILINE)
+    if found is None:
+        raise FailedError(f"go.mod does not require {module}")
+    return found.group(1)
+
+
+def link_flags(module: str, version: str) -> str:
+    """Linker flags: no symbols, and for Kubernetes the version that ``kubectl version`` tells."""
+    flags = ["-s", "-w"]
+    if module == "k8s.io/kubernetes":
+        major, minor = version.removeprefix("v").split(".")[:2]
+        values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
+        values["gitTreeState"] = "clean"
+        for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
+            flags += [f"-X {package}.{name}={value}" for name, value in values.items()]
+    if module == "helm.sh/helm/v3":
+        flags.append(f"-X helm.sh/helm/v3/internal/version.version={version}")
+    return " ".join(flags)
+
+
+def _folder(settings: Settings, module: GoModule) -> Path:
+    sha = hashlib.sha256(RECIPE.encode())
+    for name in ("go.mod", "go.sum"):
+        sha.update((TOOLS / module.folder / name).read_bytes())
+    return settings.cache / "tools" / f"{module.folder}-{sha.hexdigest()[:12]}"
+
+
+def is_there(settings: Settings, program: str) -> bool:
+    """Whether a Go program has been built already."""
+    return (_folder(settings, BUILT_BY[program]) / program).exists()
+
+
+def find_go() -> Path:
+    """The Go command; a RefusedError says what to install."""
+    usual = "/usr/local/go/bin:/usr/lib/go/bin"
+    found = shutil.which("go") or shutil.which("go", path=usual)
+    if found is None:
+        raise RefusedError(
+            "no `go` on PATH: install Go 1.21 or newer (it fetches the version that "
+            "local/tools/*/go.mod asks for by itself) and run again"
+        )
+    return Path(found)
+
+
+def _build(settings: Settings, module: GoModule) -> None:
+    source, target = TOOLS / module.folder, _folder(settings, module)
+    go = find_go()
+    version = version_of((source / "go.mod").read_text(), module.module)
+    partial = target.with_name(f"{target.name}.partial-{os.getpid()}")
+    partial.mkdir(parents=True)
+    argv = ["build", "-mod=readonly", "-trimpath", "-ldflags", link_flags(module.module, version)]
+    try:
+        with step(f"build {module.folder} {version}", takes=module.build_takes):
+            run([go, *argv, "-o", f"{partial}/", *module.programs.values()], cwd=source)
+        for program, package in module.programs.items():
+            built = partial / _built_name(package)
+            built.rename(partial / program)
+        target.mkdir(exist_ok=True)
+        for program in module.programs:
+            (partial / program).replace(target / program)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _built_name(package: str) -> str:
+    """Go names a program by its package, leaving out a major version at the end."""
+    words = package.split("/")
+    return words[-2] if re.fullmatch(r"v\d+", words[-1]) else words[-1]
+
+
+def program(settings: Settings, name: str) -> Path:
+    """Path of a program, built or installed when it was missing."""
+    module = BUILT_BY.get(name)
+    if module is not None:
+        path = _folder(settings, module) / name
+        if not path.exists():
+            _build(settings, module)
+        return path
+    if name not in packages.PACKAGE_OF:
+        known = ", ".join(sorted({*BUILT_BY, *packages.PACKAGE_OF}))
+        raise RefusedError(f"unknown tool {name!r}; known are {known}")
+    return packages.program(name)
+
+
+def programs(settings: Settings, names: Iterable[str]) -> dict[str, Path]:
+    """Paths of several programs."""
+    return {name: program(settings, name) for name in names}
+
+
+def still_to_make(settings: Settings) -> tuple[str, ...]:
+    """Which of the big things of a first run are not there yet, named as preflight counts them."""
+    made = {
+        "programs built with Go": all(is_there(settings, name) for name in CLUSTER_PROGRAMS),
+        "images": any(settings.cache.glob("images/base-*.tar")),
+        "the engine's environment": any(settings.cache.glob("engine-env-*/bin/python3")),
+    }
+    return tuple(name for name, there in made.items() if not there)
