@@ -34,7 +34,7 @@ def test_the_kernel_gives_what_the_reference_gives(shape, n, dtype, neox):
     dst = 2 * torch.randperm(n, generator=generator) + 1
     delta = torch.randint(-400, 400, (n,), generator=generator)
     delta[::3] = 0
-    table = rotary_table(400, rotary_dim)
+    table = rotary_table(401, rotary_dim)
     reference(k_cache, v_cache, src, dst, delta, table, rotary_dim, neox)
     places = (x.cuda() for x in (src, dst, delta, table))
     move(k_there, v_there, *places, rotary_dim, neox)
