@@ -66,7 +66,9 @@ def measure(url: str, joiner: str, n_documents: int, length: int, rounds: int) -
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("model", type=Path)
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--shapes", default="4x512")
@@ -74,7 +76,9 @@ def main() -> None:
     parser.add_argument("--flags", default="", help="more flags for both servers")
     options = parser.parse_args()
     shapes = [tuple(map(int, shape.split("x"))) for shape in options.shapes.split(",")]
-    print("| documents | system | cold ms | shuffled ms | share from cache |\n|---|---|---|---|---|")
+    print(
+        "| documents | system | cold ms | shuffled ms | share from cache |\n|---|---|---|---|---|"
+    )
     for system, flags in SYSTEMS.items():
         joiner = SEPARATOR if system == "segments" else ""
         log = Path(tempfile.mkdtemp()) / "log"

@@ -74,6 +74,18 @@ def _rotary(model: torch.nn.Module) -> Any:
     raise RuntimeError("no layer of the model has a rotary embedding with a cos_sin_cache")
 
 
+def _make_room(backend: Any, n_rows: int) -> None:
+    """Let a backend index as many rows as a virtual batch may have.
+
+    SGLang 0.5.14 sizes the row offsets of its Triton backend for running requests; a request of
+    many segments has many rows. Called before any graph is captured.
+    """
+    for name in ("kv_indptr", "qo_indptr", "mask_indptr", "window_kv_indptr"):
+        offsets = getattr(backend, name, None)
+        if isinstance(offsets, torch.Tensor) and offsets.numel() <= n_rows:
+            setattr(backend, name, offsets.new_zeros(n_rows + 1))
+
+
 class SegmentBackend(HybridLinearAttnBackend):  # type: ignore[misc]
     """SGLang's hybrid backend that also builds prompts from cached segments."""
 
@@ -90,6 +102,8 @@ class SegmentBackend(HybridLinearAttnBackend):  # type: ignore[misc]
         self._memory = memory
         self._composes = settings.mode.composes
         self._virtual: Any = None
+        n_rows = runner.req_to_token_pool.size * (settings.max_segments + 1)
+        _make_room(stock.full_attn_backend, n_rows)
         self._rotary = _rotary(runner.model)
         # SGLang casts its table to the model's dtype in the first forward; keys turn in fp32.
         self._cos_sin = self._rotary.cos_sin_cache.float().clone()
