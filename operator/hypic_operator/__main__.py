@@ -1,0 +1,106 @@
+"""Compose: settings -> client -> registry -> kopf.
+
+Holds no logic of its own.
+"""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+
+import aiohttp
+import kopf
+import prometheus_client
+
+from . import cluster, connection, handlers
+from . import settings as configuration
+from .errors import ClusterError, OperatorError
+from .metrics import Metrics
+from .prober import Answers, HttpProber, Prober
+from .reconcile import Reconciler
+from .settings import Settings
+from .wakeups import Wakeups
+
+logger = logging.getLogger(__name__)
+
+WAIT_FOR_KIND_S = 2.0
+
+
+async def run(settings: Settings, *, prober: Prober | None = None, stop: asyncio.Event) -> None:
+    """Work until told to stop.
+
+    Args:
+        settings: what the operator was started with.
+        prober: who asks for tokens; left out, HTTP through the router's Service.
+        stop: set to end.
+    """
+    metrics = Metrics(prometheus_client.CollectorRegistry())
+    reached_by = await connection.configuration(settings.kubeconfig)
+    async with (
+        aiohttp.ClientSession() as session,
+        cluster.Cluster(connection.Connection(reached_by), metrics) as api,
+    ):
+        await _kind_is_served(api)
+        wakeups = Wakeups()
+        answers = Answers(
+            prober or HttpProber(session), wakeups.wake, metrics, period_s=settings.probe_period_s
+        )
+        wakeups.start(Reconciler(api, answers, settings, metrics).reconcile)
+        if settings.metrics_port:
+            prometheus_client.start_http_server(settings.metrics_port, registry=metrics.registry)
+        try:
+            await kopf.operator(
+                registry=handlers.registry(wakeups.wake, reached_by),
+                settings=handlers.settings(),
+                clusterwide=not settings.namespaces,
+                namespaces=settings.namespaces,
+                liveness_endpoint=_liveness(settings),
+                stop_flag=stop,
+            )
+        finally:
+            await wakeups.close()
+            await answers.close()
+
+
+async def _kind_is_served(api: cluster.Cluster) -> None:
+    """Wait for the CustomResourceDefinition: kopf looks for it once, when it starts."""
+    told = False
+    while not await _served(api):
+        if not told:
+            logger.warning("HypicCluster is not installed here, or not reachable; waiting for it")
+        told = True
+        await asyncio.sleep(WAIT_FOR_KIND_S)
+
+
+async def _served(api: cluster.Cluster) -> bool:
+    try:
+        return await api.serves_our_kind()
+    except ClusterError as error:
+        logger.warning("%s", error)
+        return False
+
+
+def _liveness(settings: Settings) -> str | None:
+    return f"http://0.0.0.0:{settings.health_port}/healthz" if settings.health_port else None
+
+
+def _log(settings: Settings) -> None:
+    as_json = settings.log_format == "json"
+    kopf.configure(log_format=kopf.LogFormat.JSON if as_json else kopf.LogFormat.FULL)
+    logging.getLogger().setLevel(settings.log_level.upper())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command ``hypic-operator``."""
+    try:
+        settings = configuration.from_process(sys.argv[1:] if arguments is None else arguments)
+        _log(settings)
+        asyncio.run(run(settings, stop=asyncio.Event()))
+    except OperatorError as error:
+        sys.stderr.write(f"hypic-operator: {error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

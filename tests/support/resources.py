@@ -1,0 +1,99 @@
+"""HypicClusters and the pods that kubelets would report, built for tests."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from hypic_operator.core.api import HypicCluster
+from hypic_operator.core.refusals import Policy
+
+POLICY = Policy(router_image="localhost/hypic/router:1", engine_image="localhost/hypic/engine:1")
+MODEL = {"name": "tiny", "source": {"pvc": {"claimName": "models", "path": "tiny"}}}
+
+
+def manifest(name: str = "demo", **spec: Any) -> dict[str, Any]:
+    """A HypicCluster as a user writes it; only the model is given unless said."""
+    return {
+        "apiVersion": "serving.hypic.dev/v1alpha1",
+        "kind": "HypicCluster",
+        "metadata": {"name": name},
+        "spec": {"model": copy.deepcopy(MODEL), **copy.deepcopy(spec)},
+    }
+
+
+def cluster(
+    name: str = "demo",
+    *,
+    namespace: str = "default",
+    uid: str = "uid-1",
+    generation: int = 1,
+    status: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> HypicCluster:
+    """The same as the operator reads it."""
+    body = manifest(name, **spec)
+    metadata = {"name": name, "namespace": namespace, "uid": uid, "generation": generation}
+    return HypicCluster.model_validate({**body, "metadata": metadata, "status": dict(status or {})})
+
+
+READY = {
+    "phase": "Running",
+    "conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}],
+    "containerStatuses": [
+        {
+            "name": "engine",
+            "image": "e",
+            "imageID": "",
+            "ready": True,
+            "restartCount": 0,
+            "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+        }
+    ],
+}
+
+
+def waiting(reason: str, message: str = "") -> dict[str, Any]:
+    """Status of a pod whose container waits."""
+    return _status({"waiting": {"reason": reason, "message": message}})
+
+
+def crashed(code: int, message: str, *, restarts: int = 3, reason: str = "Error") -> dict[str, Any]:
+    """Status of a pod whose container ended and waits to be started again."""
+    ended = {"exitCode": code, "reason": reason, "message": message}
+    state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
+    return _status(state, last={"terminated": ended}, restarts=restarts)
+
+
+def loading() -> dict[str, Any]:
+    """Status of a pod that runs and is not ready yet."""
+    return _status({"running": {"startedAt": "2026-01-01T00:00:00Z"}})
+
+
+def unschedulable(message: str) -> dict[str, Any]:
+    """Status of a pod that no node takes."""
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": message,
+    }
+    return {"phase": "Pending", "conditions": [condition]}
+
+
+def _status(
+    state: Mapping[str, Any], *, last: Mapping[str, Any] | None = None, restarts: int = 0
+) -> dict[str, Any]:
+    container = {
+        "name": "engine",
+        "image": "localhost/hypic/engine:1",
+        "imageID": "",
+        "ready": False,
+        "restartCount": restarts,
+        "state": dict(state),
+        "lastState": dict(last or {}),
+    }
+    conditions = [
+        {"type": "PodScheduled", "status": "True"},
+        {"type": "Ready", "status": "False"},
+    ]
+    return {"phase": "Running", "conditions": conditions, "containerStatuses": [container]}
