@@ -26,15 +26,21 @@ logger = logging.getLogger(__name__)
 WAIT_FOR_KIND_S = 2.0
 
 
-async def run(settings: Settings, *, prober: Prober | None = None, stop: asyncio.Event) -> None:
-    """Work until told to stop.
+async def run(
+    settings: Settings,
+    metrics: Metrics,
+    *,
+    prober: Prober | None = None,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Work until told to stop, or until SIGTERM or SIGINT in a main thread.
 
     Args:
         settings: what the operator was started with.
+        metrics: what it counts.
         prober: who asks for tokens; left out, HTTP through the router's Service.
         stop: set to end.
     """
-    metrics = Metrics(prometheus_client.CollectorRegistry())
     reached_by = await connection.configuration(settings.kubeconfig)
     async with (
         aiohttp.ClientSession() as session,
@@ -48,18 +54,19 @@ async def run(settings: Settings, *, prober: Prober | None = None, stop: asyncio
         wakeups.start(Reconciler(api, answers, settings, metrics).reconcile)
         if settings.metrics_port:
             prometheus_client.start_http_server(settings.metrics_port, registry=metrics.registry)
-        try:
-            await kopf.operator(
-                registry=handlers.registry(wakeups.wake, reached_by),
-                settings=handlers.settings(),
-                clusterwide=not settings.namespaces,
-                namespaces=settings.namespaces,
-                liveness_endpoint=_liveness(settings),
-                stop_flag=stop,
-            )
-        finally:
+
+        async def close() -> None:
             await wakeups.close()
             await answers.close()
+
+        await kopf.operator(
+            registry=handlers.registry(wakeups.wake, close, reached_by),
+            settings=handlers.settings(),
+            clusterwide=not settings.namespaces,
+            namespaces=settings.namespaces,
+            liveness_endpoint=_liveness(settings),
+            stop_flag=stop,
+        )
 
 
 async def _kind_is_served(api: cluster.Cluster) -> None:
@@ -88,6 +95,8 @@ def _log(settings: Settings) -> None:
     as_json = settings.log_format == "json"
     kopf.configure(log_format=kopf.LogFormat.JSON if as_json else kopf.LogFormat.FULL)
     logging.getLogger().setLevel(settings.log_level.upper())
+    # A line for each event that kopf hands on says nothing that ours do not say better.
+    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -95,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = configuration.from_process(sys.argv[1:] if arguments is None else arguments)
         _log(settings)
-        asyncio.run(run(settings, stop=asyncio.Event()))
+        asyncio.run(run(settings, Metrics(prometheus_client.CollectorRegistry())))
     except OperatorError as error:
         sys.stderr.write(f"hypic-operator: {error}\n")
         return 2

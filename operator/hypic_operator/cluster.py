@@ -66,9 +66,10 @@ class Cluster:
         listed = await asyncio.gather(
             *(self._list(place, namespace, query) for place in (*KINDS.values(), _PODS))
         )
+        # Items of a list do not say what they are.
         children = [
-            {**item, "kind": kind}
-            for kind, items in zip(KINDS, listed[:-1], strict=True)
+            {**item, "apiVersion": prefix.partition("/")[2], "kind": kind}
+            for (kind, (prefix, _)), items in zip(KINDS.items(), listed[:-1], strict=True)
             for item in items
         ]
         observed = Observed.of(cluster, children, listed[-1])

@@ -4,7 +4,7 @@ Only `event` handlers: kopf keeps neither finalizers nor annotations for them, s
 ever written into an object, and deletion never waits for the operator. Decides nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import kopf
@@ -15,12 +15,25 @@ from .core import names
 from .wakeups import Key
 
 Wake = Callable[[Key], None]
+Close = Callable[[], Awaitable[None]]
 _OURS_ONLY = f"{names.LABEL_MANAGED_BY}={names.FIELD_MANAGER}"
 
 
-def registry(wake: Wake, reached_by: kubernetes.Configuration) -> kopf.OperatorRegistry:
-    """A registry of its own; kopf's default one stays empty."""
+def registry(
+    wake: Wake, close: Close, reached_by: kubernetes.Configuration
+) -> kopf.OperatorRegistry:
+    """A registry of its own; kopf's default one stays empty.
+
+    Args:
+        wake: called with the HypicCluster that an event is about.
+        close: called when kopf has stopped watching.
+        reached_by: how to reach the API server.
+    """
     found = kopf.OperatorRegistry()
+
+    @kopf.on.cleanup(registry=found)
+    async def stop(**_: Any) -> None:
+        await close()
 
     @kopf.on.login(registry=found)
     async def login(**_: Any) -> kopf.ConnectionInfo:

@@ -2,13 +2,17 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
+
+from prometheus_client import CollectorRegistry
 
 from hypic_operator import __main__ as operator_main
 from hypic_operator.core.api import HypicCluster
 from hypic_operator.core.serving import Answer
+from hypic_operator.metrics import Metrics
 from hypic_operator.settings import Settings
 
 from . import resources
@@ -79,10 +83,14 @@ class Namespace:
         """Resource versions of the cluster and all that was made for it."""
         own = self.get("HypicCluster", cluster)
         assert own is not None
-        items = [*self.children(cluster), {**own, "kind": "HypicCluster"}]
+        mine = {f"HypicCluster/{cluster}": own["metadata"]["resourceVersion"]}
+        return mine | self.versions_of_children(cluster)
+
+    def versions_of_children(self, cluster: str) -> dict[str, str]:
+        """Resource versions of all that was made for a cluster."""
         return {
             f"{item['kind']}/{item['metadata']['name']}": item["metadata"]["resourceVersion"]
-            for item in items
+            for item in self.children(cluster)
         }
 
     def condition(self, cluster: str, kind: str) -> dict[str, Any]:
@@ -175,12 +183,13 @@ class RunningOperator:
     def __init__(self, settings: Settings, prober: PlayedProber) -> None:
         self._settings = settings
         self._prober = prober
+        self._metrics = Metrics(CollectorRegistry())
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._failure: BaseException | None = None
 
-    def __enter__(self) -> "RunningOperator":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -191,12 +200,49 @@ class RunningOperator:
         assert not self._thread.is_alive(), "the operator did not stop"
         assert self._failure is None, self._failure
 
+    @property
+    def looks(self) -> float:
+        """How often it has looked at a HypicCluster to the end."""
+        labels = {"result": "ok"}
+        name = "hypic_operator_reconcile_seconds_count"
+        return self._metrics.registry.get_sample_value(name, labels) or 0.0
+
+    @property
+    def writes(self) -> dict[str, float]:
+        """Requests that change something, by verb and kind."""
+        found = self._metrics.write_total.collect()
+        return {
+            f"{sample.labels['verb']} {sample.labels['kind']}": sample.value
+            for metric in found
+            for sample in metric.samples
+            if sample.name.endswith("_total")
+        }
+
+    def look(self, namespace: Namespace, cluster: str) -> None:
+        """Have it look at a cluster, and wait until it has."""
+        before = self.looks
+        note = {"metadata": {"annotations": {"touched": str(time.monotonic_ns())}}}
+        namespace.patch("HypicCluster", cluster, note)
+        eventually(lambda: self.looks, until=lambda seen: seen > before)
+
+    def rest(self) -> None:
+        """Wait until it has had nothing to do for a while."""
+        quiet_since, seen = time.monotonic(), self.looks
+        while time.monotonic() < quiet_since + 1.0:
+            time.sleep(0.05)
+            if self.looks != seen:
+                quiet_since, seen = time.monotonic(), self.looks
+
     def _run(self) -> None:
         try:
             self._loop.run_until_complete(
-                operator_main.run(self._settings, prober=self._prober, stop=self._stop)
+                operator_main.run(
+                    self._settings, self._metrics, prober=self._prober, stop=self._stop
+                )
             )
         except BaseException as error:  # noqa: BLE001  told in the test's own thread
             self._failure = error
         finally:
+            # TLS connections end in a few turns of the loop after they are closed.
+            self._loop.run_until_complete(asyncio.sleep(0.2))
             self._loop.close()
