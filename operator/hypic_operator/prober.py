@@ -18,7 +18,6 @@ from .core.serving import Answer, Record
 from .metrics import Metrics
 from .wakeups import Key
 
-TIMEOUT_S = 30.0
 _SHOWN_CHARACTERS = 200
 
 
@@ -30,10 +29,16 @@ class Prober(Protocol):
 
 
 class HttpProber:
-    """Sends ``POST /v1/completions`` to the router's Service."""
+    """Sends ``POST /v1/completions`` to the router's Service.
 
-    def __init__(self, session: aiohttp.ClientSession) -> None:
+    Args:
+        session: what it sends with.
+        timeout_s: how long it waits; a busy engine may take its time.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession, *, timeout_s: float = 30.0) -> None:
         self._session = session
+        self._timeout_s = timeout_s
 
     async def ask(self, cluster: HypicCluster) -> Answer:
         """What the request ended with."""
@@ -43,12 +48,13 @@ class HttpProber:
     async def ask_at(self, url: str, model: str) -> Answer:
         """The same for any address."""
         body = {"model": model, "prompt": "Hello", "max_tokens": 1, "temperature": 0}
-        timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
+        timeout = aiohttp.ClientTimeout(total=self._timeout_s)
         try:
             async with self._session.post(url, json=body, timeout=timeout) as response:
                 return _answer(response.status, await response.text())
         except TimeoutError:
-            return Answer(token=False, reason="NoAnswer", message=f"no answer in {TIMEOUT_S:g} s")
+            words = f"no answer in {self._timeout_s:g} s"
+            return Answer(token=False, reason="NoAnswer", message=words)
         except aiohttp.ClientError as error:
             words = f"the router cannot be reached: {error}"
             return Answer(token=False, reason="NotReachable", message=words)

@@ -51,14 +51,14 @@ def parser() -> argparse.ArgumentParser:
     add("--namespace", action="append", help="work only there; may be repeated")
     add("--engine-image", help="image of engines whose spec names none")
     add("--router-image", help="image of routers; required")
-    add("--image-pull-policy", choices=_PULL_POLICIES, help="where the spec does not say")
+    add("--image-pull-policy", help="where the spec does not say (IfNotPresent)")
     add("--allow-host-path", action="store_true", default=None, help="let folders of nodes be used")
     add("--metrics-port", help="of Prometheus metrics; 0 for none (9090)")
     add("--health-port", help="of GET /healthz; 0 for none (8080)")
     add("--probe-period-s", help="how often a token is asked for at rest (60)")
     add("--resync-s", help="how often everything is looked at without a cause (300)")
-    add("--log-level", choices=("debug", "info", "warning", "error"))
-    add("--log-format", choices=("text", "json"))
+    add("--log-level", help="debug, info, warning or error (info)")
+    add("--log-format", help="text or json (text)")
     return flags
 
 
@@ -75,12 +75,15 @@ def settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settin
         found = flag if flag is not None else environment.get(f"HYPIC_{name.upper()}") or default
         return str(found)
 
+    def choice(name: str, default: str, allowed: Sequence[str]) -> str:
+        return _one_of(name, value(name, default), allowed)
+
     listed = environment.get("HYPIC_NAMESPACES", "").split(",")
     namespaces = given["namespace"] or [item.strip() for item in listed if item.strip()]
     policy = Policy(
         router_image=value("router_image", ""),
         engine_image=value("engine_image", ""),
-        pull_policy=_one_of("image_pull_policy", value("image_pull_policy", "IfNotPresent")),
+        pull_policy=choice("image_pull_policy", "IfNotPresent", _PULL_POLICIES),
         allow_host_path=_switch("allow_host_path", value("allow_host_path", "false")),
     )
     if not policy.router_image:
@@ -92,8 +95,8 @@ def settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settin
         health_port=int(_number("health_port", value("health_port", "8080"), least=0)),
         probe_period_s=_number("probe_period_s", value("probe_period_s", "60"), least=1),
         resync_s=_number("resync_s", value("resync_s", "300"), least=1),
-        log_level=value("log_level", "info"),
-        log_format=value("log_format", "text"),
+        log_level=choice("log_level", "info", ("debug", "info", "warning", "error")),
+        log_format=choice("log_format", "text", ("text", "json")),
         kubeconfig=environment.get("KUBECONFIG", ""),
     )
 
@@ -115,10 +118,10 @@ def _switch(name: str, text: str) -> bool:
     raise SettingsError(f"{_named(name)}: true or false, not {text!r}")
 
 
-def _one_of(name: str, text: str) -> str:
-    if text in _PULL_POLICIES:
+def _one_of(name: str, text: str, allowed: Sequence[str]) -> str:
+    if text in allowed:
         return text
-    raise SettingsError(f"{_named(name)}: one of {', '.join(_PULL_POLICIES)}, not {text!r}")
+    raise SettingsError(f"{_named(name)}: one of {', '.join(allowed)}, not {text!r}")
 
 
 def _number(name: str, text: str, *, least: float) -> float:

@@ -13,7 +13,6 @@ from .errors import OperatorError
 logger = logging.getLogger(__name__)
 
 GATHER_S = 0.05
-FIRST_RETRY_S = 0.5
 LAST_RETRY_S = 60.0
 
 
@@ -33,9 +32,11 @@ class Wakeups:
 
     Args:
         at_once: how many keys are worked on at the same time.
+        first_retry_s: how long is waited after a first failure; twice as long after each more.
     """
 
-    def __init__(self, *, at_once: int = 8) -> None:
+    def __init__(self, *, at_once: int = 8, first_retry_s: float = 0.5) -> None:
+        self._first_retry_s = first_retry_s
         self._reconcile: Reconcile = _nothing
         self._slots = asyncio.Semaphore(at_once)
         self._causes: dict[Key, asyncio.Event] = {}
@@ -76,7 +77,7 @@ class Wakeups:
                         wait_s, failures = await self._reconcile(key), 0
                 except Exception as error:  # noqa: BLE001  one bad object must not stop the others
                     failures += 1
-                    wait_s = min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** (failures - 1))
+                    wait_s = min(LAST_RETRY_S, self._first_retry_s * 2.0 ** min(failures - 1, 10))
                     _tell(key, error, wait_s)
         finally:
             del self._tasks[key], self._causes[key]

@@ -4,7 +4,10 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from hypic_operator.core import desired, difference
 from hypic_operator.core.api import HypicCluster
+from hypic_operator.core.desired import engine
+from hypic_operator.core.observed import Observed
 from hypic_operator.core.refusals import Policy
 
 POLICY = Policy(router_image="localhost/hypic/router:1", engine_image="localhost/hypic/engine:1")
@@ -97,3 +100,39 @@ def _status(
         {"type": "Ready", "status": "False"},
     ]
     return {"phase": "Running", "conditions": conditions, "containerStatuses": [container]}
+
+
+def snapshot(
+    found: HypicCluster,
+    *,
+    pods: Mapping[str, Mapping[str, Any]] | None = None,
+    routers_ready: int | None = None,
+    policy: Policy = POLICY,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Children as they stand after the operator has made them, and the pods that came of them.
+
+    Args:
+        found: the cluster.
+        pods: status of each engine's pod, by name; left out, all of them ready.
+        routers_ready: left out, all of them.
+        policy: what the operator was started with.
+    """
+    image = engine.image(found, policy, Observed())
+    wanted = desired.children(found, policy, engine_image=image)
+    children = [copy.deepcopy(difference.signed(item)) for item in wanted]
+    for number, child in enumerate(children):
+        child["metadata"]["uid"] = f"{child['kind']}-{number}"
+        if child["kind"] == "Deployment":
+            replicas = child["spec"]["replicas"]
+            ready = replicas if routers_ready is None else routers_ready
+            child["status"] = {"availableReplicas": ready, "updatedReplicas": replicas}
+    (made,) = (child for child in children if child["kind"] == "StatefulSet")
+    named = {f"{made['metadata']['name']}-{n}": READY for n in range(made["spec"]["replicas"])}
+    statuses = named if pods is None else pods
+    return children, [pod(made, name, status) for name, status in statuses.items()]
+
+
+def pod(made: Mapping[str, Any], name: str, status: Mapping[str, Any]) -> dict[str, Any]:
+    """A pod of a StatefulSet."""
+    labels = made["spec"]["template"]["metadata"]["labels"]
+    return {"metadata": {"name": name, "labels": labels}, "status": dict(status)}

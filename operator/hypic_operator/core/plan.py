@@ -123,7 +123,9 @@ def plan(
     signed = tuple(difference.signed(manifest) for manifest in wanted)
     taken = next((c for c in (_child(observed, m) for m in signed) if c and not c.owned), None)
     changed = tuple(
-        manifest for manifest in signed if _changes(_child(observed, manifest), manifest)
+        manifest
+        for manifest in signed
+        if _changes(_child(observed, manifest), manifest) and not _early(observed, where, manifest)
     )
     idle = tuple(_ref(observed, item) for item in where.retire if item.replicas)
     empty = tuple(_ref(observed, item) for item in where.retire if not item.replicas | item.present)
@@ -155,6 +157,12 @@ def _changes(child: Child | None, manifest: Manifest) -> bool:
     if child is None:
         return True
     return child.owned and not child.leaving and not difference.settled(child.live, manifest)
+
+
+def _early(observed: Observed, where: Roll, manifest: Manifest) -> bool:
+    """Routers speak to the engines that serve: theirs change when the new revision is complete."""
+    there = _child(observed, manifest) is not None
+    return bool(there and where.keep and manifest["kind"] == "Deployment")
 
 
 def _unwanted(observed: Observed, wanted: Sequence[Manifest]) -> tuple[Ref, ...]:

@@ -114,8 +114,6 @@ def _engine(cluster: HypicCluster, policy: Policy) -> Refusal | None:
 
 
 def _owned(flag: str) -> bool:
-    # argparse takes an unambiguous beginning of a flag for the flag itself.
-    shortest = len("--x")
-    return len(flag) >= shortest and any(
-        owned == flag or owned.startswith(flag) for owned in OWNED_FLAGS if flag.startswith("--")
-    )
+    # argparse takes the beginning of a flag for the flag itself.
+    beginning = flag.startswith("--") and flag != "--"
+    return beginning and any(owned.startswith(flag) for owned in OWNED_FLAGS)

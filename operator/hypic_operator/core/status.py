@@ -168,7 +168,7 @@ def _prefill(facts: Facts) -> Condition:
     where, replicas = facts.plan.roll, facts.cluster.spec.prefill.replicas
     ready = sum(pod.ready for pod in facts.observed.of_revision(where.wanted))
     kept = sum(item.ready for item in where.keep)
-    beside = f"; revision {where.serving} still serves with {kept} engines" if kept else ""
+    beside = f"; revision {where.serving} still serves, {kept} ready" if kept else ""
     refusal = facts.refusal
     if refusal is not None:
         stays = f"; revision {where.serving} still serves" if where.serving else ""

@@ -172,7 +172,7 @@ def test_a_bad_revision_leaves_the_good_one_serving_until_the_spec_is_taken_back
         (new,) = (item for item in sets if item["metadata"]["name"] != old)
         namespace.play_pods(new, resources.waiting("ImagePullBackOff", "not found"))
         found = namespace.until("demo", "Ready", "False", "ImagePullBackOff")
-        assert "still serves with 1 engines" in found["message"]
+        assert "still serves, 1 ready" in found["message"]
         assert namespace.condition("demo", "Serving")["status"] == "True"
         assert (namespace.get("StatefulSet", old) or {})["spec"]["replicas"] == 1
         good = {"spec": {"prefill": {"template": {"engine": {"image": None}}}}}
