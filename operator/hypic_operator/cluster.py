@@ -76,13 +76,18 @@ class Cluster:
         failures = {name: await self._failure(namespace, name) for name in observed.short()}
         return observed.explained({name: words for name, words in failures.items() if words})
 
-    async def apply(self, cluster: HypicCluster, manifest: Manifest, *, new: bool) -> None:
+    async def apply(
+        self, cluster: HypicCluster, manifest: Manifest, *, seen: Object | None
+    ) -> bool:
         """Make an object what the manifest says; fields of others stay.
 
         Args:
             cluster: whose object it is.
             manifest: all fields that are ours.
-            new: it was not seen, so that what bears its name is somebody else's.
+            seen: the object as it was; None for none, so what bears its name is another's.
+
+        Returns:
+            Whether that changed anything.
 
         Raises:
             RefusedError: the API server will not have it.
@@ -90,11 +95,13 @@ class Cluster:
         """
         kind, metadata = manifest["kind"], manifest["metadata"]
         path = _path(KINDS[kind], metadata["namespace"], metadata["name"])
-        if new:
+        if seen is None:
             status, body = await self._connection.answer("GET", path)
             if status == HTTPStatus.OK and not owned(cluster, body):
                 raise NameTakenError(kind, metadata["name"])
-        await self._patch(kind, path, manifest, APPLY)
+        made = await self._patch(kind, path, manifest, APPLY)
+        before = {} if seen is None else seen["metadata"]
+        return bool(made["metadata"]["resourceVersion"] != before.get("resourceVersion"))
 
     async def idle(self, cluster: HypicCluster, ref: Ref) -> None:
         """Tell a set to have no pods; their running requests end first."""
@@ -171,13 +178,13 @@ class Cluster:
         answer = await self._connection.answer("GET", _path(place, namespace), query=query)
         return cast("Sequence[Object]", done(*answer)["items"])
 
-    async def _patch(self, kind: str, path: str, body: Any, content_type: str) -> None:
+    async def _patch(self, kind: str, path: str, body: Any, content_type: str) -> Any:
         query = {**_MANAGER, "force": "true"} if content_type == APPLY else _MANAGER
         self._metrics.write_total.labels("patch", kind).inc()
         answer = await self._connection.answer(
             "PATCH", path, body, query=query, content_type=content_type
         )
-        done(*answer)
+        return done(*answer)
 
 
 def _path(place: tuple[str, str], namespace: str, name: str = "") -> str:

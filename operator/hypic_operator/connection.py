@@ -29,23 +29,31 @@ _AGAIN = {
 
 
 async def configuration(kubeconfig: str) -> kubernetes.Configuration:
-    """How to reach the API server: a kubeconfig file, else the pod's service account.
+    """How to reach the API server: the file that is named, else the pod's account, else ~/.kube.
 
     Raises:
-        ClusterError: there is neither.
+        ClusterError: there is none of them.
     """
     found = kubernetes.Configuration()
     load: Any = config  # has no types
     try:
-        if kubeconfig:
-            await load.load_kube_config(
-                kubeconfig, client_configuration=found, persist_config=False
-            )
-        else:
-            load.load_incluster_config(client_configuration=found)
+        if not kubeconfig and _in_a_pod(found):
+            return found
+        await load.load_kube_config(
+            kubeconfig or None, client_configuration=found, persist_config=False
+        )
     except (config.ConfigException, OSError) as error:
         raise ClusterError(f"no way to reach a kube-apiserver: {error}") from error
     return found
+
+
+def _in_a_pod(found: kubernetes.Configuration) -> bool:
+    load: Any = config
+    try:
+        load.load_incluster_config(client_configuration=found)
+    except config.ConfigException:
+        return False
+    return True
 
 
 class Connection:

@@ -63,21 +63,28 @@ class Reconciler:
         image = engine.image(cluster, policy, observed)
         wanted = desired.children(cluster, policy, engine_image=image)
         plan = planning.plan(cluster, observed, wanted, refusal)
-        blocked = await self._carry_out(cluster, observed, plan)
+        done, blocked = await self._carry_out(cluster, observed, plan)
         due_s = self._ask_when_due(key, cluster, observed)
         record = self._answers.record(key)
-        await self._report(Facts(cluster, observed, plan, refusal, record, blocked))
+        await self._report(Facts(cluster, observed, plan, refusal, record, blocked), done)
         return min(due_s, planning.look_again_in_s(observed, blocked), self._settings.resync_s)
 
     async def _carry_out(
         self, cluster: HypicCluster, observed: Observed, plan: Plan
-    ) -> Blocked | None:
-        """Write what the plan says; the first thing that cannot be written stops no other."""
-        blocked = plan.taken
+    ) -> tuple[tuple[Reason, ...], Blocked | None]:
+        """Write what the plan says; the first thing that cannot be written stops no other.
+
+        Returns:
+            What was really done, and what could not be.
+        """
+        blocked, changed = plan.taken, {""}
         for manifest in plan.apply:
             kind, name = manifest["kind"], manifest["metadata"]["name"]
+            child = observed.child(kind, name)
+            seen = child.live if child else None
             try:
-                await self._cluster.apply(cluster, manifest, new=observed.child(kind, name) is None)
+                if await self._cluster.apply(cluster, manifest, seen=seen):
+                    changed.add(f"{kind}/{name}")
             except RefusedError as error:
                 words = f"{kind} {name} was refused: {error}"
                 found = Blocked(planning.component_of(manifest), error.reason, words)
@@ -86,7 +93,7 @@ class Reconciler:
             await self._cluster.idle(cluster, ref)
         for ref in plan.delete:
             await self._cluster.delete(cluster, ref)
-        return blocked
+        return tuple(reason for reason in plan.reasons if reason.about in changed), blocked
 
     def _ask_when_due(self, key: Key, cluster: HypicCluster, observed: Observed) -> float:
         if not statuses.reachable(cluster, observed):
@@ -94,12 +101,12 @@ class Reconciler:
         ready = frozenset(pod.name for pod in observed.pods if pod.ready)
         return self._answers.ask_when_due(key, cluster, ready)
 
-    async def _report(self, facts: Facts) -> None:
+    async def _report(self, facts: Facts, done: tuple[Reason, ...]) -> None:
         cluster, now = facts.cluster, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         status = statuses.status(facts, now=now)
         if status != cluster.status:
             await self._cluster.write_status(cluster, status)
-        for reason in () if facts.blocked else facts.plan.reasons:
+        for reason in done:
             await self._tell(cluster, reason, now=now, alarming=False)
         news = statuses.news(cluster, status)
         if news is not None:

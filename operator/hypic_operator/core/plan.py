@@ -18,10 +18,17 @@ SOON_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why something is done, told as an event."""
+    """Why something is done, told as an event.
+
+    Attributes:
+        reason: CamelCase word.
+        message: for people.
+        about: the object, as `kind/name`, that must really have changed for it to be told.
+    """
 
     reason: str
     message: str
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +203,17 @@ def _reasons(observed: Observed, where: Roll, changed: Sequence[Manifest]) -> tu
     for manifest in changed:
         child = _child(observed, manifest)
         kind, name = manifest["kind"], manifest["metadata"]["name"]
+        about = f"{kind}/{name}"
         if child is None and kind == "StatefulSet":
             beside = ", ".join(item.revision for item in where.keep)
             said = f" beside {beside}, which keeps serving" if beside else ""
-            reasons.append(Reason("RevisionStarted", f"Started revision {where.wanted}{said}"))
+            words = f"Started revision {where.wanted}{said}"
+            reasons.append(Reason("RevisionStarted", words, about))
         elif child is not None and difference.same_fingerprint(child.live, manifest):
-            reasons.append(Reason("EditUndone", f"Put back what somebody changed in {kind} {name}"))
+            words = f"Put back what somebody changed in {kind} {name}"
+            reasons.append(Reason("EditUndone", words, about))
     for item in (item for item in where.retire if item.replicas):
         why = f"{where.wanted} is ready" if where.complete else "it never became ready"
-        reasons.append(Reason("RevisionRetired", f"Stopped revision {item.revision}: {why}"))
+        words = f"Stopped revision {item.revision}: {why}"
+        reasons.append(Reason("RevisionRetired", words))
     return tuple(reasons)
