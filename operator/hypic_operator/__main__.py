@@ -7,6 +7,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Sequence
+from http import HTTPStatus
 
 import aiohttp
 import kopf
@@ -46,7 +47,6 @@ async def run(
         aiohttp.ClientSession() as session,
         cluster.Cluster(connection.Connection(reached_by), metrics) as api,
     ):
-        await _kind_is_served(api)
         wakeups = Wakeups()
         answers = Answers(
             prober or HttpProber(session), wakeups.wake, metrics, period_s=settings.probe_period_s
@@ -59,14 +59,36 @@ async def run(
             await wakeups.close()
             await answers.close()
 
+        stopped = False
+        while not stopped:
+            await _kind_is_served(api)
+            registry = handlers.registry(wakeups.wake, close, reached_by)
+            stopped = await _watch(settings, registry, api, stop)
+
+
+async def _watch(
+    settings: Settings,
+    registry: kopf.OperatorRegistry,
+    api: cluster.Cluster,
+    stop: asyncio.Event | None,
+) -> bool:
+    """Watch until told to stop; False when our kind was taken away meanwhile."""
+    try:
         await kopf.operator(
-            registry=handlers.registry(wakeups.wake, close, reached_by),
+            registry=registry,
             settings=handlers.settings(),
             clusterwide=not settings.namespaces,
             namespaces=settings.namespaces,
             liveness_endpoint=_liveness(settings),
             stop_flag=stop,
         )
+    except Exception as error:
+        gone = getattr(error, "status", None) == HTTPStatus.NOT_FOUND
+        if not gone and await _served(api):
+            raise
+        logger.warning("Stopped watching, and start again: %s", error)
+        return False
+    return True
 
 
 async def _kind_is_served(api: cluster.Cluster) -> None:
