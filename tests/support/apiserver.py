@@ -189,7 +189,7 @@ def running() -> Iterator[ApiServer]:
     """A fresh API server in a folder of its own; stopped, by process id, at the end."""
     etcd_port, peer_port, port = free_ports(3)
     processes: list[subprocess.Popen[bytes]] = []
-    with tempfile.TemporaryDirectory(prefix="apiserver-of-tests-") as name:
+    with tempfile.TemporaryDirectory(prefix="hypic-apiserver-") as name:
         folder = Path(name)
         _certificates(folder)
         (folder / "tokens.csv").write_text(

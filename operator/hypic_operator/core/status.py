@@ -207,8 +207,10 @@ def _router_trouble(facts: Facts, front: Front) -> trouble.Trouble | None:
     found = trouble.worst((made, *(pod.trouble for pod in routers)))
     if found is None or found.reason != "Loading":
         return found
-    words = found.message.replace("is loading the model", "runs but does not answer its probe yet")
-    return trouble.Trouble("Starting", words, found.rank)
+    name = found.message.partition(" ")[0]
+    if not any(pod.ready for pod in facts.observed.of_component("prefill")):
+        return trouble.Trouble("NoEngineReady", f"{name} waits for an engine", found.rank)
+    return trouble.Trouble("Starting", f"{name} is not ready yet", found.rank)
 
 
 def _serving(facts: Facts) -> Condition:

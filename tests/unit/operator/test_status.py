@@ -120,7 +120,10 @@ def test_routers_that_are_not_ready_say_why() -> None:
     unready = _router_pod(resources.loading())
     found = _conditions(_facts(cluster, Observed.of(cluster, children, [*pods, unready])))
     assert found["RouterReady"].reason == "Starting"
-    assert "does not answer its probe" in found["RouterReady"].message
+    assert "demo-x is not ready yet" in found["RouterReady"].message
+    found = _conditions(_facts(cluster, Observed.of(cluster, children, [unready])))
+    assert found["RouterReady"].reason == "NoEngineReady"
+    assert "demo-x waits for an engine" in found["RouterReady"].message
     found = _conditions(_facts(cluster, Observed.of(cluster, children, pods)))
     assert found["RouterReady"].message == "0 of 2 routers are ready"
     assert found["Progressing"].reason == "RouterStarting"

@@ -33,6 +33,8 @@ def arguments(cluster: HypicCluster) -> list[str]:
         str(spec.pic.max_segments),
         "--policy",
         spec.router.policy,
+        "--shutdown-s",
+        str(spec.drain.timeout_seconds),
     ]
 
 
