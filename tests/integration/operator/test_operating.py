@@ -118,6 +118,35 @@ def test_the_pods_own_words_reach_the_status(namespace: Namespace, operating: Op
         namespace.until("demo", "Ready", "False", "OOMKilled")
 
 
+def test_pods_of_both_kinds_are_admitted_under_the_restricted_standard(
+    namespace: Namespace, operating: Operating
+) -> None:
+    with operating():
+        namespace.create(resources.manifest())
+        (made,) = eventually(lambda: namespace.sets("demo"))
+        front = eventually(lambda: namespace.get("Deployment", "demo"))
+    for number, item in enumerate((made, front)):
+        template = item["spec"]["template"]
+        metadata = {**template["metadata"], "name": f"tried-{number}"}
+        namespace.create({"kind": "Pod", "metadata": metadata, "spec": template["spec"]})
+        rough = {**template["spec"], "hostNetwork": True}
+        body = {"metadata": {"name": "rough"}, "spec": rough}
+        status, answer = namespace.server.request("POST", namespace.path("Pod"), body)
+        assert status == 403
+        assert "restricted" in answer["message"]
+
+
+def test_a_large_template_is_carried(namespace: Namespace, operating: Operating) -> None:
+    env = [{"name": f"NOTE_{n:04d}", "value": "tide" * 24} for n in range(1600)]
+    with operating():
+        template = {"engine": {"env": env}}
+        namespace.create(resources.manifest(prefill={"template": template}))
+        made = namespace.bring_up("demo")
+    for item in (made, namespace.get("HypicCluster", "demo") or {}):
+        annotations = item["metadata"].get("annotations", {}).values()
+        assert sum(len(text) for text in annotations) < 1000
+
+
 def test_a_quota_that_forbids_pods_is_told(namespace: Namespace, operating: Operating) -> None:
     with operating():
         namespace.create(resources.manifest())
