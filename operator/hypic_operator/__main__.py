@@ -1,0 +1,137 @@
+"""Compose: settings -> client -> registry -> kopf.
+
+Holds no logic of its own.
+"""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+from http import HTTPStatus
+
+import aiohttp
+import kopf
+import prometheus_client
+
+from . import cluster, connection, handlers
+from . import settings as configuration
+from .errors import ClusterError, OperatorError
+from .metrics import Metrics
+from .prober import Answers, HttpProber, Prober
+from .reconcile import Reconciler
+from .settings import Settings
+from .wakeups import Wakeups
+
+logger = logging.getLogger(__name__)
+
+WAIT_FOR_KIND_S = 2.0
+
+
+async def run(
+    settings: Settings,
+    metrics: Metrics,
+    *,
+    prober: Prober | None = None,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Work until told to stop, or until SIGTERM or SIGINT in a main thread.
+
+    Args:
+        settings: what the operator was started with.
+        metrics: what it counts.
+        prober: who asks for tokens; left out, HTTP through the router's Service.
+        stop: set to end.
+    """
+    reached_by = await connection.configuration(settings.kubeconfig)
+    async with (
+        aiohttp.ClientSession() as session,
+        cluster.Cluster(connection.Connection(reached_by), metrics) as api,
+    ):
+        wakeups = Wakeups()
+        answers = Answers(
+            prober or HttpProber(session), wakeups.wake, metrics, period_s=settings.probe_period_s
+        )
+        wakeups.start(Reconciler(api, answers, settings, metrics).reconcile)
+        if settings.metrics_port:
+            prometheus_client.start_http_server(settings.metrics_port, registry=metrics.registry)
+
+        async def close() -> None:
+            await wakeups.close()
+            await answers.close()
+
+        stopped = False
+        while not stopped:
+            await _kind_is_served(api)
+            registry = handlers.registry(wakeups.wake, close, reached_by)
+            stopped = await _watch(settings, registry, api, stop)
+
+
+async def _watch(
+    settings: Settings,
+    registry: kopf.OperatorRegistry,
+    api: cluster.Cluster,
+    stop: asyncio.Event | None,
+) -> bool:
+    """Watch until told to stop; False when our kind was taken away meanwhile."""
+    try:
+        await kopf.operator(
+            registry=registry,
+            settings=handlers.settings(),
+            clusterwide=not settings.namespaces,
+            namespaces=settings.namespaces,
+            liveness_endpoint=_liveness(settings),
+            stop_flag=stop,
+        )
+    except Exception as error:
+        gone = getattr(error, "status", None) == HTTPStatus.NOT_FOUND
+        if not gone and await _served(api):
+            raise
+        logger.warning("Stopped watching, and start again: %s", error)
+        return False
+    return True
+
+
+async def _kind_is_served(api: cluster.Cluster) -> None:
+    """Wait for the CustomResourceDefinition: kopf looks for it once, when it starts."""
+    told = False
+    while not await _served(api):
+        if not told:
+            logger.warning("HypicCluster is not installed here, or not reachable; waiting for it")
+        told = True
+        await asyncio.sleep(WAIT_FOR_KIND_S)
+
+
+async def _served(api: cluster.Cluster) -> bool:
+    try:
+        return await api.serves_our_kind()
+    except ClusterError as error:
+        logger.warning("%s", error)
+        return False
+
+
+def _liveness(settings: Settings) -> str | None:
+    return f"http://0.0.0.0:{settings.health_port}/healthz" if settings.health_port else None
+
+
+def _log(settings: Settings) -> None:
+    as_json = settings.log_format == "json"
+    kopf.configure(log_format=kopf.LogFormat.JSON if as_json else kopf.LogFormat.FULL)
+    logging.getLogger().setLevel(settings.log_level.upper())
+    # A line for each event that kopf hands on says nothing that ours do not say better.
+    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command ``hypic-operator``."""
+    try:
+        settings = configuration.from_process(sys.argv[1:] if arguments is None else arguments)
+        _log(settings)
+        asyncio.run(run(settings, Metrics(prometheus_client.CollectorRegistry())))
+    except OperatorError as error:
+        sys.stderr.write(f"hypic-operator: {error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""The only module that talks to kube-apiserver: observe, apply, delete, write status, tell events.
+
+Decides nothing. Objects stay plain JSON, because server-side apply must send exactly our fields.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Self, cast
+
+from .connection import APPLY, MERGE, Connection, done
+from .core import names
+from .core.api import HypicCluster
+from .core.difference import Manifest
+from .core.observed import Object, Observed, owned
+from .core.plan import Reason, Ref
+from .errors import NameTakenError
+from .metrics import Metrics
+
+# Path of each kind that is made, in the order in which they are listed.
+KINDS: Mapping[str, tuple[str, str]] = {
+    "StatefulSet": ("apis/apps/v1", "statefulsets"),
+    "Deployment": ("apis/apps/v1", "deployments"),
+    "Service": ("api/v1", "services"),
+    "ServiceAccount": ("api/v1", "serviceaccounts"),
+    "Role": ("apis/rbac.authorization.k8s.io/v1", "roles"),
+    "RoleBinding": ("apis/rbac.authorization.k8s.io/v1", "rolebindings"),
+    "PodDisruptionBudget": ("apis/policy/v1", "poddisruptionbudgets"),
+}
+_OURS = (f"apis/{names.API_VERSION}", names.PLURAL)
+_PODS = ("api/v1", "pods")
+_EVENTS = ("api/v1", "events")
+_MANAGER = {"fieldManager": names.FIELD_MANAGER}
+_GONE_ALREADY = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
+
+
+class Cluster:
+    """kube-apiserver, seen through the few requests that an operator makes."""
+
+    def __init__(self, connection: Connection, metrics: Metrics) -> None:
+        self._connection = connection
+        self._metrics = metrics
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._connection.close()
+
+    async def serves_our_kind(self) -> bool:
+        """Whether the CustomResourceDefinition is installed."""
+        status, _ = await self._connection.answer("GET", f"/{_OURS[0]}")
+        return status == HTTPStatus.OK
+
+    async def cluster(self, namespace: str, name: str) -> HypicCluster | None:
+        """The resource as it is now; None when it is gone."""
+        status, body = await self._connection.answer("GET", _path(_OURS, namespace, name))
+        if status == HTTPStatus.NOT_FOUND:
+            return None
+        return HypicCluster.model_validate(done(status, body))
+
+    async def observe(self, cluster: HypicCluster) -> Observed:
+        """Everything with the cluster's label, and why pods that should be there are not."""
+        namespace = cluster.metadata.namespace
+        query = {"labelSelector": f"{names.LABEL_CLUSTER}={cluster.metadata.name}"}
+        listed = await asyncio.gather(
+            *(self._list(place, namespace, query) for place in (*KINDS.values(), _PODS))
+        )
+        # Items of a list do not say what they are.
+        children = [
+            {**item, "apiVersion": prefix.partition("/")[2], "kind": kind}
+            for (kind, (prefix, _)), items in zip(KINDS.items(), listed[:-1], strict=True)
+            for item in items
+        ]
+        observed = Observed.of(cluster, children, listed[-1])
+        failures = {name: await self._failure(namespace, name) for name in observed.short()}
+        return observed.explained({name: words for name, words in failures.items() if words})
+
+    async def apply(
+        self, cluster: HypicCluster, manifest: Manifest, *, seen: Object | None
+    ) -> bool:
+        """Make an object what the manifest says; fields of others stay.
+
+        Args:
+            cluster: whose object it is.
+            manifest: all fields that are ours.
+            seen: the object as it was; None for none, so what bears its name is another's.
+
+        Returns:
+            Whether that changed anything.
+
+        Raises:
+            RefusedError: the API server will not have it.
+            UnavailableError: try again.
+        """
+        kind, metadata = manifest["kind"], manifest["metadata"]
+        path = _path(KINDS[kind], metadata["namespace"], metadata["name"])
+        if seen is None:
+            status, body = await self._connection.answer("GET", path)
+            if status == HTTPStatus.OK and not owned(cluster, body):
+                raise NameTakenError(kind, metadata["name"])
+        made = await self._patch(kind, path, manifest, APPLY)
+        before = {} if seen is None else seen["metadata"]
+        return bool(made["metadata"]["resourceVersion"] != before.get("resourceVersion"))
+
+    async def idle(self, cluster: HypicCluster, ref: Ref) -> None:
+        """Tell a set to have no pods; their running requests end first."""
+        path = _path(KINDS[ref.kind], cluster.metadata.namespace, ref.name)
+        body = {"metadata": {"uid": ref.uid}, "spec": {"replicas": 0}}
+        await self._patch(ref.kind, path, body, MERGE)
+
+    async def delete(self, cluster: HypicCluster, ref: Ref) -> None:
+        """Delete an object if it is still the one that was seen."""
+        path = _path(KINDS[ref.kind], cluster.metadata.namespace, ref.name)
+        body = {"propagationPolicy": "Background", "preconditions": {"uid": ref.uid}}
+        self._metrics.write_total.labels("delete", ref.kind).inc()
+        status, answer = await self._connection.answer("DELETE", path, body)
+        if status not in _GONE_ALREADY:
+            done(status, answer)
+
+    async def write_status(self, cluster: HypicCluster, status: Mapping[str, Any]) -> None:
+        """Replace the status that is ours."""
+        metadata = cluster.metadata
+        body = {
+            "apiVersion": names.API_VERSION,
+            "kind": names.KIND,
+            # With the uid, a cluster of the same name made meanwhile is not taken for this one.
+            "metadata": {"name": metadata.name, "uid": metadata.uid},
+            "status": status,
+        }
+        path = f"{_path(_OURS, metadata.namespace, metadata.name)}/status"
+        await self._patch(names.KIND, path, body, APPLY)
+
+    async def tell(
+        self, cluster: HypicCluster, reason: Reason, *, alarming: bool, at: str, name: str
+    ) -> None:
+        """Write one event about the cluster.
+
+        Args:
+            cluster: what it is about.
+            reason: what happened.
+            alarming: whether somebody should look.
+            at: RFC 3339.
+            name: the event's own, unique.
+        """
+        metadata = cluster.metadata
+        body = {
+            "metadata": {"name": name, "namespace": metadata.namespace},
+            "involvedObject": {
+                "apiVersion": names.API_VERSION,
+                "kind": names.KIND,
+                "name": metadata.name,
+                "namespace": metadata.namespace,
+                "uid": metadata.uid,
+            },
+            "reason": reason.reason,
+            "message": reason.message[:1024],
+            "type": "Warning" if alarming else "Normal",
+            "source": {"component": names.FIELD_MANAGER},
+            "reportingComponent": names.FIELD_MANAGER,
+            "firstTimestamp": at,
+            "lastTimestamp": at,
+            "count": 1,
+        }
+        self._metrics.write_total.labels("create", "Event").inc()
+        done(*await self._connection.answer("POST", _path(_EVENTS, metadata.namespace), body))
+
+    async def _failure(self, namespace: str, name: str) -> str:
+        """The last reason why pods of a StatefulSet were not made."""
+        selector = f"involvedObject.kind=StatefulSet,involvedObject.name={name},reason=FailedCreate"
+        events = await self._list(_EVENTS, namespace, {"fieldSelector": selector})
+        events = sorted(events, key=lambda event: event.get("lastTimestamp") or "")
+        return str(events[-1].get("message", "")) if events else ""
+
+    async def _list(
+        self, place: tuple[str, str], namespace: str, query: Mapping[str, str]
+    ) -> Sequence[Object]:
+        answer = await self._connection.answer("GET", _path(place, namespace), query=query)
+        return cast("Sequence[Object]", done(*answer)["items"])
+
+    async def _patch(self, kind: str, path: str, body: Any, content_type: str) -> Any:
+        query = {**_MANAGER, "force": "true"} if content_type == APPLY else _MANAGER
+        self._metrics.write_total.labels("patch", kind).inc()
+        answer = await self._connection.answer(
+            "PATCH", path, body, query=query, content_type=content_type
+        )
+        return done(*answer)
+
+
+def _path(place: tuple[str, str], namespace: str, name: str = "") -> str:
+    prefix, plural = place
+    return f"/{prefix}/namespaces/{namespace}/{plural}" + (f"/{name}" if name else "")

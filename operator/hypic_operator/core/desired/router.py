@@ -1,0 +1,122 @@
+"""The router's Service, Deployment and disruption budget.
+
+Does not know how the router chooses; it is told by its flags.
+"""
+
+from typing import Any
+
+from .. import names
+from ..api import HypicCluster
+from ..difference import Manifest
+from ..refusals import Policy
+from . import pod
+
+_NOTICED_S = 5
+
+
+def arguments(cluster: HypicCluster) -> list[str]:
+    """Arguments of ``hypic-router``."""
+    spec = cluster.spec
+    return [
+        "--port",
+        str(names.FRONT_PORT),
+        "--metrics-port",
+        str(names.METRICS_PORT),
+        "--namespace",
+        cluster.metadata.namespace,
+        "--cluster",
+        cluster.metadata.name,
+        "--model",
+        spec.model.name,
+        f"--separator={pod.literal(spec.pic.separator)}",
+        "--max-segments",
+        str(spec.pic.max_segments),
+        "--policy",
+        spec.router.policy,
+        "--shutdown-s",
+        str(spec.drain.timeout_seconds),
+    ]
+
+
+def service(cluster: HypicCluster) -> Manifest:
+    """The front door."""
+    port = {"name": "http", "port": names.SERVICE_PORT, "targetPort": "http", "protocol": "TCP"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": names.metadata(cluster, names.service(cluster), "router"),
+        "spec": {"selector": names.selector(cluster, "router"), "ports": [port]},
+    }
+
+
+def deployment(cluster: HypicCluster, policy: Policy) -> Manifest:
+    """The routers; a new one is ready before an old one goes."""
+    selector = names.selector(cluster, "router")
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": names.metadata(cluster, names.service(cluster), "router"),
+        "spec": {
+            "replicas": cluster.spec.router.replicas,
+            "strategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1},
+            },
+            "selector": {"matchLabels": selector},
+            "template": {
+                "metadata": {"labels": names.labels(cluster, "router")},
+                "spec": _pod_spec(cluster, policy),
+            },
+        },
+    }
+
+
+def budget(cluster: HypicCluster) -> Manifest:
+    """How many routers may be taken away at once."""
+    return pod.budget(cluster, names.router_access(cluster), "router")
+
+
+def _pod_spec(cluster: HypicCluster, policy: Policy) -> dict[str, Any]:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": names.selector(cluster, "router")},
+    }
+    secrets = list(cluster.spec.prefill.template.image_pull_secrets)
+    return {
+        "serviceAccountName": names.router_access(cluster),
+        "automountServiceAccountToken": True,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": pod.grace_s(cluster),
+        "securityContext": pod.security(),
+        "topologySpreadConstraints": [spread],
+        "containers": [_container(cluster, policy)],
+        "volumes": [{"name": "tmp", "emptyDir": {}}],
+        **({"imagePullSecrets": secrets} if secrets else {}),
+    }
+
+
+def _container(cluster: HypicCluster, policy: Policy) -> dict[str, Any]:
+    return {
+        "name": "router",
+        "image": policy.router_image,
+        "imagePullPolicy": policy.pull_policy,
+        "command": ["hypic-router"],
+        "args": arguments(cluster),
+        "ports": [
+            {"name": "http", "containerPort": names.FRONT_PORT, "protocol": "TCP"},
+            {"name": "metrics", "containerPort": names.METRICS_PORT, "protocol": "TCP"},
+        ],
+        "readinessProbe": pod.http_probe("/ready", "http", period_s=2, failures=2, timeout_s=2),
+        "livenessProbe": pod.http_probe("/health", "http", period_s=10, failures=6, timeout_s=5),
+        # Endpoints and proxies need a moment to forget a pod before it stops listening.
+        "lifecycle": {"preStop": {"sleep": {"seconds": _NOTICED_S}}},
+        "resources": {
+            "requests": {"cpu": "100m", "memory": "128Mi"},
+            "limits": {"memory": "1Gi"},
+        },
+        "securityContext": pod.container_security(),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
+    }

@@ -1,0 +1,190 @@
+"""A frozen snapshot of what runs for one HypicCluster, read from the API server's objects.
+
+Does not fetch, and does not know what is wanted.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from . import names, trouble
+from .api import HypicCluster
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """An object with the cluster's label.
+
+    Attributes:
+        kind: its kind.
+        name: its name, in the cluster's namespace.
+        owned: whether this very HypicCluster controls it.
+        leaving: whether it is being deleted.
+        live: all of it.
+    """
+
+    kind: str
+    name: str
+    owned: bool
+    leaving: bool
+    live: Object
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod of the cluster that is not being deleted."""
+
+    name: str
+    component: str
+    revision: str
+    trouble: trouble.Trouble | None
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes requests."""
+        return self.trouble is None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSet:
+    """The StatefulSet of one revision.
+
+    Attributes:
+        name: its name.
+        revision: what its pods are.
+        replicas: pods it is told to have.
+        present: pods it has, ending ones included.
+        ready: pods that take requests.
+        image: image of its engines.
+    """
+
+    name: str
+    revision: str
+    replicas: int
+    present: int
+    ready: int
+    image: str
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The router's Deployment: how many are asked for, ready, and of the present template."""
+
+    replicas: int
+    ready: int
+    updated: int
+    current: bool
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Everything that runs for one HypicCluster.
+
+    Attributes:
+        children: what the operator makes, and whatever else bears the cluster's label.
+        pods: the pods that are to stay.
+        present: pods of each revision, ending ones included.
+        failures: why a StatefulSet's pods cannot be made, by its name.
+    """
+
+    children: tuple[Child, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    present: Mapping[str, int] | None = None
+    failures: Mapping[str, str] | None = None
+
+    @classmethod
+    def of(cls, cluster: HypicCluster, children: Sequence[Object], pods: Sequence[Object]) -> Self:
+        """The snapshot in objects with the cluster's label."""
+        present: dict[str, int] = {}
+        for pod in pods:
+            revision = _labels(pod).get(names.LABEL_REVISION, "")
+            present[revision] = present.get(revision, 0) + 1
+        staying = tuple(_pod(pod) for pod in pods if not _leaving(pod))
+        return cls(tuple(_child(cluster, item) for item in children), staying, present)
+
+    def explained(self, failures: Mapping[str, str]) -> Self:
+        """The same with the reasons why pods cannot be made."""
+        return replace(self, failures=failures)
+
+    def child(self, kind: str, name: str) -> Child | None:
+        """The child of that kind and name, whoever owns it."""
+        return next((c for c in self.children if (c.kind, c.name) == (kind, name)), None)
+
+    def sets(self) -> tuple[EngineSet, ...]:
+        """The engine sets that are to stay, of every revision."""
+        found = (c for c in self.children if c.kind == "StatefulSet" and c.owned and not c.leaving)
+        return tuple(self._set(child) for child in found)
+
+    def short(self) -> tuple[str, ...]:
+        """Names of sets that have fewer pods than they are told to have."""
+        return tuple(item.name for item in self.sets() if item.present < item.replicas)
+
+    def front(self, cluster: HypicCluster) -> Front | None:
+        """The router's Deployment; None when there is none yet."""
+        child = self.child("Deployment", names.service(cluster))
+        return None if child is None or not child.owned else _front(child.live)
+
+    def of_revision(self, revision: str) -> tuple[Pod, ...]:
+        """Engines of one revision."""
+        return tuple(pod for pod in self.pods if pod.revision == revision)
+
+    def of_component(self, component: names.Component) -> tuple[Pod, ...]:
+        """Pods of one component, of every revision."""
+        return tuple(pod for pod in self.pods if pod.component == component)
+
+    def _set(self, child: Child) -> EngineSet:
+        revision = _labels(child.live).get(names.LABEL_REVISION, "")
+        spec = child.live.get("spec", {})
+        containers = spec.get("template", {}).get("spec", {}).get("containers", ())
+        return EngineSet(
+            child.name,
+            revision,
+            replicas=spec.get("replicas", 1),
+            present=(self.present or {}).get(revision, 0),
+            ready=sum(pod.ready for pod in self.of_revision(revision)),
+            image=next((item["image"] for item in containers if item["name"] == "engine"), ""),
+        )
+
+
+def owned(cluster: HypicCluster, item: Object) -> bool:
+    """Whether this very HypicCluster controls the object."""
+    owners = item["metadata"].get("ownerReferences", ())
+    return any(o.get("controller") and o["uid"] == cluster.metadata.uid for o in owners)
+
+
+def _labels(item: Object) -> Mapping[str, str]:
+    found: Mapping[str, str] = item["metadata"].get("labels", {})
+    return found
+
+
+def _leaving(item: Object) -> bool:
+    return item["metadata"].get("deletionTimestamp") is not None
+
+
+def _child(cluster: HypicCluster, item: Object) -> Child:
+    name = item["metadata"]["name"]
+    return Child(item["kind"], name, owned(cluster, item), _leaving(item), item)
+
+
+def _pod(item: Object) -> Pod:
+    labels = _labels(item)
+    component = labels.get(names.LABEL_COMPONENT, "")
+    revision = labels.get(names.LABEL_REVISION, "")
+    return Pod(item["metadata"]["name"], component, revision, trouble.of_pod(item))
+
+
+def _front(live: Object) -> Front:
+    status, conditions = live.get("status", {}), {}
+    for condition in status.get("conditions", ()):
+        conditions[condition["type"]] = condition
+    failure = conditions.get("ReplicaFailure", {})
+    return Front(
+        replicas=live.get("spec", {}).get("replicas", 1),
+        ready=status.get("availableReplicas", 0),
+        updated=status.get("updatedReplicas", 0),
+        current=status.get("observedGeneration", 0) >= live["metadata"].get("generation", 0),
+        failure=failure.get("message") if failure.get("status") == "True" else None,
+    )

@@ -1,0 +1,38 @@
+"""Counters and histograms of the operator, made once for each registry.
+
+Does not serve them.
+"""
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+
+class Metrics:
+    """What is measured.
+
+    Attributes:
+        reconcile_seconds: how long one look at a HypicCluster took, by what it ended with.
+        decision_total: what was done, by the word that its event bears.
+        write_total: requests that change something, by verb and kind.
+        probe_total: requests for a token, by what they ended with.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self.reconcile_seconds = Histogram(
+            "hypic_operator_reconcile_seconds",
+            "Seconds of one look at a HypicCluster",
+            ("result",),
+            registry=registry,
+        )
+        self.decision_total = Counter(
+            "hypic_operator_decision_total", "Things done", ("kind",), registry=registry
+        )
+        self.write_total = Counter(
+            "hypic_operator_write_total",
+            "Requests to kube-apiserver that change something",
+            ("verb", "kind"),
+            registry=registry,
+        )
+        self.probe_total = Counter(
+            "hypic_operator_probe_total", "Requests for a token", ("result",), registry=registry
+        )

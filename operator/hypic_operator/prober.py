@@ -1,0 +1,139 @@
+"""Asks for one token through the front door, as a client would, and remembers the answers.
+
+Does not decide when, nor what the answers mean; `core.serving` does.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Protocol
+
+import aiohttp
+
+from .core import names, serving
+from .core.api import HypicCluster
+from .core.serving import Answer, Record
+from .metrics import Metrics
+from .wakeups import Key
+
+_SHOWN_CHARACTERS = 200
+
+
+class Prober(Protocol):
+    """Whoever can tell whether a cluster serves."""
+
+    async def ask(self, cluster: HypicCluster) -> Answer:
+        """What a request for one token ended with; never raises for what the cluster does."""
+
+
+class HttpProber:
+    """Sends ``POST /v1/completions`` to the router's Service.
+
+    Args:
+        session: what it sends with.
+        timeout_s: how long it waits; a busy engine may take its time.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession, *, timeout_s: float = 30.0) -> None:
+        self._session = session
+        self._timeout_s = timeout_s
+
+    async def ask(self, cluster: HypicCluster) -> Answer:
+        """What the request ended with."""
+        url = f"{names.url(cluster)}/v1/completions"
+        return await self.ask_at(url, cluster.spec.model.name)
+
+    async def ask_at(self, url: str, model: str) -> Answer:
+        """The same for any address."""
+        body = {"model": model, "prompt": "Hello", "max_tokens": 1, "temperature": 0}
+        timeout = aiohttp.ClientTimeout(total=self._timeout_s)
+        try:
+            async with self._session.post(url, json=body, timeout=timeout) as response:
+                return _answer(response.status, await response.text())
+        except TimeoutError:
+            words = f"no answer in {self._timeout_s:g} s"
+            return Answer(token=False, reason="NoAnswer", message=words)
+        except aiohttp.ClientError as error:
+            words = f"the router cannot be reached: {error}"
+            return Answer(token=False, reason="NotReachable", message=words)
+
+
+class Answers:
+    """What was answered for each cluster so far; one request at a time for each.
+
+    Args:
+        prober: who asks.
+        wake: called with the cluster's key when an answer has come.
+        period_s: how often is asked at rest.
+    """
+
+    def __init__(
+        self, prober: Prober, wake: Callable[[Key], None], metrics: Metrics, *, period_s: float
+    ) -> None:
+        self._prober = prober
+        self._wake = wake
+        self._metrics = metrics
+        self._period_s = period_s
+        self._records: dict[Key, Record] = {}
+        self._asking: dict[Key, asyncio.Task[None]] = {}
+
+    def record(self, key: Key) -> Record:
+        """The answers so far."""
+        return self._records.get(key, Record())
+
+    def ask_when_due(self, key: Key, cluster: HypicCluster, ready: frozenset[str]) -> float:
+        """Send a request if one is due, without waiting for its answer.
+
+        Returns:
+            Seconds until the next one is due.
+        """
+        due_s = serving.due_in_s(
+            self.record(key), ready=ready, now_s=time.monotonic(), period_s=self._period_s
+        )
+        if due_s > 0 or key in self._asking:
+            return due_s or self._period_s
+        self._asking[key] = asyncio.create_task(self._ask(key, cluster, ready))
+        return self._period_s
+
+    def forget(self, key: Key) -> None:
+        """Drop the answers of a cluster that is gone; one of its name starts anew."""
+        self._records.pop(key, None)
+        task = self._asking.pop(key, None)
+        if task is not None:
+            task.cancel()
+
+    async def close(self) -> None:
+        """Stop waiting for answers."""
+        tasks = tuple(self._asking.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _ask(self, key: Key, cluster: HypicCluster, ready: frozenset[str]) -> None:
+        answer = await self._prober.ask(cluster)
+        record = self.record(key).with_answer(answer, now_s=time.monotonic(), ready=ready)
+        self._records[key] = record
+        self._metrics.probe_total.labels(answer.reason).inc()
+        del self._asking[key]
+        self._wake(key)
+
+
+def _answer(status: int, text: str) -> Answer:
+    if status != HTTPStatus.OK:
+        said = " ".join(text.split())[:_SHOWN_CHARACTERS]
+        words = f"a request for one token got status {status}: {said}"
+        return Answer(token=False, reason="RequestFailed", message=words)
+    if _tokens(text) < 1:
+        words = "a request for one token was answered without one"
+        return Answer(token=False, reason="NoToken", message=words)
+    return Answer(token=True, reason="TokenReceived", message="a request for one token got one")
+
+
+def _tokens(text: str) -> int:
+    try:
+        answer: Any = json.loads(text)
+        return int(answer["usage"]["completion_tokens"])
+    except (KeyError, TypeError, ValueError):
+        return 0

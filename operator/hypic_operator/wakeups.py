@@ -1,0 +1,101 @@
+"""One task a HypicCluster: every cause wakes it, causes that come together are one, and it repeats.
+
+Does not know what is done when it wakes, nor why.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from .errors import OperatorError
+
+logger = logging.getLogger(__name__)
+
+GATHER_S = 0.05
+LAST_RETRY_S = 60.0
+
+
+class Key(NamedTuple):
+    """Which HypicCluster."""
+
+    namespace: str
+    name: str
+
+
+# Seconds until it should be looked at again without a cause; None when it is gone.
+Reconcile = Callable[[Key], Awaitable[float | None]]
+
+
+class Wakeups:
+    """Calls one function for each key, never twice at once for the same, again after a failure.
+
+    Args:
+        at_once: how many keys are worked on at the same time.
+        first_retry_s: how long is waited after a first failure; twice as long after each more.
+    """
+
+    def __init__(self, *, at_once: int = 8, first_retry_s: float = 0.5) -> None:
+        self._first_retry_s = first_retry_s
+        self._reconcile: Reconcile = _nothing
+        self._slots = asyncio.Semaphore(at_once)
+        self._causes: dict[Key, asyncio.Event] = {}
+        self._tasks: dict[Key, asyncio.Task[None]] = {}
+
+    def start(self, reconcile: Reconcile) -> None:
+        """Say what is called; before that nothing is."""
+        self._reconcile = reconcile
+
+    def wake(self, key: Key) -> None:
+        """Have the key looked at soon."""
+        if key not in self._tasks:
+            self._causes[key] = asyncio.Event()
+            self._tasks[key] = asyncio.create_task(self._follow(key), name=f"follow {key}")
+        self._causes[key].set()
+
+    def known(self, key: Key) -> bool:
+        """Whether the key is being followed."""
+        return key in self._tasks
+
+    async def close(self) -> None:
+        """Stop following everything; what was being written is left half done, which is safe."""
+        tasks = tuple(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow(self, key: Key) -> None:
+        cause, failures = self._causes[key], 0
+        wait_s: float | None = 0.0
+        try:
+            while wait_s is not None or cause.is_set():
+                await _either(cause, wait_s or 0.0)
+                await asyncio.sleep(GATHER_S)
+                cause.clear()
+                try:
+                    async with self._slots:
+                        wait_s, failures = await self._reconcile(key), 0
+                except Exception as error:  # noqa: BLE001  one bad object must not stop the others
+                    failures += 1
+                    wait_s = min(LAST_RETRY_S, self._first_retry_s * 2.0 ** min(failures - 1, 10))
+                    _tell(key, error, wait_s)
+        finally:
+            del self._tasks[key], self._causes[key]
+
+
+async def _nothing(_key: Key) -> float | None:
+    return None
+
+
+def _tell(key: Key, error: Exception, wait_s: float) -> None:
+    words = "Looking at HypicCluster %s/%s failed, again in %.1f s: %s"
+    unexpected = not isinstance(error, OperatorError)
+    logger.warning(words, *key, wait_s, error, exc_info=error if unexpected else None)
+
+
+async def _either(cause: asyncio.Event, wait_s: float) -> None:
+    try:
+        async with asyncio.timeout(wait_s):
+            await cause.wait()
+    except TimeoutError:
+        return

@@ -1,0 +1,56 @@
+"""What a HypicCluster says reaches the engine, and what the schema lets pass the engine takes."""
+
+import argparse
+from typing import Any
+
+import pytest
+
+from hypic_engine.plugin import settings
+from hypic_operator.core.desired import engine
+from hypic_operator.core.refusals import OWNED_FLAGS
+
+from ..support import resources
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    settings.add_arguments(parser)
+    return parser
+
+
+def _read(**pic: Any) -> settings.Settings:
+    cluster = resources.cluster(pic=pic)
+    arguments, _ = _parser().parse_known_args(engine.arguments(cluster))
+    return settings.from_arguments(arguments, {})
+
+
+def test_the_defaults_of_both_are_the_same() -> None:
+    bare = settings.from_arguments(_parser().parse_args(["--pic-enable"]), {})
+    assert _read() == bare
+
+
+@pytest.mark.parametrize(
+    "mode", ["addition", "transition", "transition_rope", "transition_rope_recompute"]
+)
+def test_every_field_arrives(mode: str) -> None:
+    found = _read(
+        mode=mode, separator="--$(S)$ $$", seam="0.25", minSegmentTokens=9, maxSegments=17
+    )
+    assert found.enabled
+    assert found.mode == mode
+    expanded = found.separator.replace("$$", "$")  # as the kubelet hands it on
+    assert expanded == "--$(S)$ $$"
+    assert found.seam_width == 0.25
+    assert (found.min_tokens, found.max_segments) == (9, 17)
+
+
+@pytest.mark.parametrize("seam", [0, "0", "1.0", ".5", 8, "4096"])
+def test_what_the_schema_lets_pass_the_engine_takes(seam: int | str) -> None:
+    assert _read(seam=seam).seam_width == float(seam)
+
+
+def test_the_flags_that_only_the_operator_sets_are_the_ones_it_sets() -> None:
+    rendered = {item.split("=")[0] for item in engine.arguments(resources.cluster())}
+    flags = {item for item in rendered if item.startswith("--")}
+    aliases = {"--model", "--tensor-parallel-size", "--disaggregation-mode"}
+    assert flags == set(OWNED_FLAGS) - aliases

@@ -1,0 +1,186 @@
+"""The schema: each rule with a resource that it lets pass and one that it refuses."""
+
+import copy
+import subprocess
+from typing import Any
+
+import pytest
+
+from ...support import apiserver, resources
+from ...support.apiserver import ApiServer
+from ...support.playing import Namespace
+from .conftest import CRD
+
+
+def _with(path: str, value: Any) -> dict[str, Any]:
+    """The smallest resource, with one field changed; a value of None takes the field away."""
+    body = copy.deepcopy(resources.manifest())
+    *parents, field = path.split(".")
+    place = body
+    for parent in parents:
+        place = place.setdefault(parent, {})
+    if value is None:
+        del place[field]
+    else:
+        place[field] = value
+    return body
+
+
+def _volume(**source: Any) -> list[dict[str, Any]]:
+    return [{"name": "data", **source}]
+
+
+TEMPLATE = "spec.prefill.template"
+RULES = [
+    ("metadata.name", "a" * 63, "a" * 64, "at most 63 characters"),
+    ("metadata.name", "qwen3.5-35b.v2", "Qwen", "metadata.name"),
+    ("spec.decode", None, {"replicas": 1}, "leave decode out"),
+    ("spec.model.name", "Qwen/Qwen3.5-35B-A3B", "../etc", "spec.model.name"),
+    ("spec.model.name", "m" * 128, "m" * 129, "spec.model.name"),
+    ("spec.model.name", "a", "", "spec.model.name"),
+    ("spec.model.source", {"hostPath": {"path": "/m"}}, {}, "exactly one of pvc, hostPath"),
+    (
+        "spec.model.source",
+        {"pvc": {"claimName": "m"}},
+        {"pvc": {"claimName": "m"}, "hostPath": {"path": "/m"}},
+        "exactly one of pvc, hostPath",
+    ),
+    ("spec.model.source.pvc.claimName", "models.v2", "Models", "claimName"),
+    ("spec.model.source.pvc.path", "a/b", "/a/b", "without a leading /"),
+    ("spec.model.source.pvc.path", "a..b", "a/../b", "without .."),
+    ("spec.model.source", {"hostPath": {"path": "/m"}}, {"hostPath": {"path": "m/m"}}, "absolute"),
+    ("spec.model.source", {"hostPath": {"path": "/m"}}, {"hostPath": {"path": "/m/.."}}, ".."),
+    ("spec.pic.mode", "addition", "subtraction", "spec.pic.mode"),
+    ("spec.pic.separator", " # # ", "", "spec.pic.separator"),
+    ("spec.pic.separator", "s" * 128, "s" * 129, "spec.pic.separator"),
+    ("spec.pic.separator", " # ", "  ", "not a space"),
+    ("spec.pic.seam", 0, -1, "seam"),
+    ("spec.pic.seam", 4096, 4097, "seam"),
+    ("spec.pic.seam", "4096", "5000", "seam"),
+    ("spec.pic.seam", "0.25", "1.25", "seam"),
+    ("spec.pic.seam", "16", "a few", "seam"),
+    ("spec.pic.seam", "1.0", "-0.5", "seam"),
+    ("spec.pic.minSegmentTokens", 1, 0, "minSegmentTokens"),
+    ("spec.pic.maxSegments", 65_536, 65_537, "maxSegments"),
+    ("spec.prefill.replicas", 512, 513, "replicas"),
+    ("spec.prefill.replicas", 1, 0, "replicas"),
+    ("spec.prefill.tensorParallel", 8, 0, "tensorParallel"),
+    (
+        f"{TEMPLATE}.labels",
+        {"team": "a"},
+        {"serving.hypic.dev/role": "x"},
+        "belong to the operator",
+    ),
+    (
+        f"{TEMPLATE}.labels",
+        {"app.kubernetes.io/part-of": "search"},
+        {"app.kubernetes.io/name": "x"},
+        "belong to the operator",
+    ),
+    (f"{TEMPLATE}.annotations", {"a": "b"}, {"serving.hypic.dev/drain": "x"}, "to the operator"),
+    (f"{TEMPLATE}.volumes", _volume(emptyDir={}), [{"name": "model"}], "the name model"),
+    (f"{TEMPLATE}.volumes", _volume(emptyDir={}), [*_volume(), *_volume()], "uplicate"),
+    (f"{TEMPLATE}.engine.imagePullPolicy", "Never", "Sometimes", "imagePullPolicy"),
+    (f"{TEMPLATE}.engine.image", "a", "", "engine.image"),
+    (f"{TEMPLATE}.engine.resources", {"limits": {"a.b/c": 1}}, {"limits": {"cpu": []}}, "limits"),
+    (f"{TEMPLATE}.engine.env", [{"name": "A", "value": "1"}], [{"value": "1"}], "name"),
+    (f"{TEMPLATE}.engine.extraArgs", ["--a", "1"], ["--a", 1], "extraArgs"),
+    ("spec.router.replicas", 64, 65, "router.replicas"),
+    ("spec.router.policy", "least_load", "random", "router.policy"),
+    ("spec.drain.timeoutSeconds", 0, -1, "timeoutSeconds"),
+]
+
+
+def _create(namespace: Namespace, body: dict[str, Any]) -> tuple[int, Any]:
+    path = namespace.path("HypicCluster", query="dryRun=All&fieldValidation=Strict")
+    return namespace.server.request("POST", path, body)
+
+
+@pytest.mark.parametrize(("path", "good", "bad", "word"), RULES)
+def test_each_rule_lets_pass_and_refuses(
+    namespace: Namespace, path: str, good: Any, bad: Any, word: str
+) -> None:
+    accepted = resources.manifest() if good is None else _with(path, good)
+    status, answer = _create(namespace, accepted)
+    assert status == 201, answer
+    status, answer = _create(namespace, _with(path, bad))
+    assert status == 422, answer
+    assert word in answer["message"]
+
+
+@pytest.mark.parametrize("path", ["spec.model", "spec.model.name", "spec.model.source"])
+def test_what_must_be_given_is_asked_for(namespace: Namespace, path: str) -> None:
+    status, answer = _create(namespace, _with(path, None))
+    assert status == 422
+    assert path in answer["message"]
+
+
+def test_an_unknown_field_is_named(namespace: Namespace) -> None:
+    status, answer = _create(namespace, _with("spec.pic.speed", 3))
+    assert status == 400
+    assert "spec.pic.speed" in answer["message"]
+
+
+def test_defaults_are_filled_in_and_are_those_the_operator_assumes(namespace: Namespace) -> None:
+    stored = namespace.create(resources.manifest())["spec"]
+    assert stored == {
+        "model": resources.MODEL,
+        "pic": {
+            "mode": "transition_rope_recompute",
+            "separator": "<<PIC_SEP>>",
+            "seam": "8",
+            "minSegmentTokens": 6,
+            "maxSegments": 512,
+        },
+        "prefill": {"replicas": 1, "tensorParallel": 1, "template": {"engine": {}}},
+        "router": {"replicas": 2, "policy": "segment"},
+        "drain": {"timeoutSeconds": 60},
+    }
+    assumed = resources.cluster().spec
+    assert resources.cluster(**stored).spec == assumed
+
+
+def test_kubernetes_own_fields_of_a_template_are_kept(namespace: Namespace) -> None:
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}
+    volume = {"name": "env", "persistentVolumeClaim": {"claimName": "e", "readOnly": True}}
+    template = {
+        "affinity": affinity,
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        "volumes": [volume],
+        "engine": {
+            "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
+        },
+    }
+    stored = namespace.create(resources.manifest(prefill={"template": template}))
+    assert stored["spec"]["prefill"]["template"] == template
+
+
+def _kubectl(server: ApiServer, *arguments: str) -> str:
+    command = [str(apiserver.tool("kubectl")), "--kubeconfig", str(server.kubeconfig())]
+    environment = {"HOME": str(server.folder), "PATH": ""}
+    done = subprocess.run(
+        [*command, *arguments], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_explain_reads_like_documentation(server: ApiServer) -> None:
+    said = _kubectl(server, "explain", "hypic.spec.pic.separator")
+    assert "Text that cuts a prompt into segments" in said
+    said = _kubectl(server, "explain", "hypic", "--recursive")
+    assert "claimName" in said
+
+
+def test_get_shows_what_a_user_looks_for(namespace: Namespace) -> None:
+    namespace.create(resources.manifest())
+    wide = _kubectl(namespace.server, "-n", namespace.name, "get", "hypic", "-o", "wide")
+    head = wide.splitlines()[0].split()
+    assert head == [
+        *("NAME", "READY", "REASON", "PREFILL", "MODEL", "MODE", "REVISION", "URL", "AGE")
+    ]
+    assert "demo" in _kubectl(namespace.server, "-n", namespace.name, "get", "all")
+
+
+def test_plain_apply_can_carry_the_definition() -> None:
+    assert CRD.stat().st_size < 100_000

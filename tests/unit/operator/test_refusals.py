@@ -1,0 +1,62 @@
+import pytest
+
+from hypic_operator.core import refusals
+from hypic_operator.core.refusals import Policy
+
+from ...support import resources
+
+ROUTER = "localhost/hypic/router:1"
+HOST_MODEL = {"name": "m", "source": {"hostPath": {"path": "/m"}}}
+HOST_VOLUME = {"template": {"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}}
+
+
+def _with_args(*arguments: str) -> dict[str, object]:
+    return {"template": {"engine": {"extraArgs": list(arguments)}}}
+
+
+def test_a_plain_spec_can_be_carried_out() -> None:
+    assert refusals.refusal(resources.cluster(), resources.POLICY) is None
+
+
+def test_a_model_of_the_node_needs_the_flag() -> None:
+    cluster = resources.cluster(model=HOST_MODEL)
+    found = refusals.refusal(cluster, resources.POLICY)
+    assert found is not None
+    assert (found.condition, found.reason) == ("ModelReady", "HostPathNotAllowed")
+    allowed = Policy(ROUTER, "e", allow_host_path=True)
+    assert refusals.refusal(cluster, allowed) is None
+
+
+def test_a_volume_of_the_node_needs_the_flag() -> None:
+    cluster = resources.cluster(prefill=HOST_VOLUME)
+    found = refusals.refusal(cluster, resources.POLICY)
+    assert found is not None
+    assert "v is a hostPath" in found.message
+    allowed = Policy(ROUTER, "e", allow_host_path=True)
+    assert refusals.refusal(cluster, allowed) is None
+
+
+def test_somebody_must_name_the_engines_image() -> None:
+    found = refusals.refusal(resources.cluster(), Policy(ROUTER))
+    assert found is not None
+    assert found.reason == "NoEngineImage"
+    named = resources.cluster(prefill={"template": {"engine": {"image": "e:1"}}})
+    assert refusals.refusal(named, Policy(ROUTER)) is None
+
+
+@pytest.mark.parametrize(
+    "argument", ["--port", "--port=1", "--por", "--pic-mode", "--tp", "--model-path", "--pic"]
+)
+def test_a_flag_of_the_operator_is_named(argument: str) -> None:
+    found = refusals.refusal(resources.cluster(prefill=_with_args(argument)), resources.POLICY)
+    assert found is not None
+    assert found.reason == "OwnedArgument"
+    assert argument.split("=", maxsplit=1)[0] in found.message
+
+
+@pytest.mark.parametrize(
+    "argument", ["--max-total-tokens", "16384", "-h", "--", "port", "--pic-max-bytes=1"]
+)
+def test_other_arguments_are_the_users(argument: str) -> None:
+    cluster = resources.cluster(prefill=_with_args(argument))
+    assert refusals.refusal(cluster, resources.POLICY) is None

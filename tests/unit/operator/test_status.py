@@ -1,0 +1,262 @@
+from typing import Any
+
+import pytest
+
+from hypic_operator.core import desired, plan, refusals, serving, status
+from hypic_operator.core.api import HypicCluster
+from hypic_operator.core.desired import engine
+from hypic_operator.core.observed import Observed
+from hypic_operator.core.plan import Blocked
+from hypic_operator.core.serving import Answer, Record
+from hypic_operator.core.status import Condition, Facts
+
+from ...support import resources
+
+TOKEN = Answer(token=True, reason="TokenReceived", message="got one")
+NONE = Answer(token=False, reason="NoAnswer", message="no answer")
+NOW = "2026-11-29T12:00:00Z"
+EARLIER = "2026-11-29T11:00:00Z"
+
+
+def _facts(
+    cluster: HypicCluster,
+    observed: Observed,
+    *,
+    record: Record | None = None,
+    blocked: Blocked | None = None,
+) -> Facts:
+    refusal = refusals.refusal(cluster, resources.POLICY)
+    image = engine.image(cluster, resources.POLICY, observed)
+    wanted = desired.children(cluster, resources.POLICY, engine_image=image)
+    planned = plan.plan(cluster, observed, wanted, refusal)
+    asked = record or Record().with_answer(TOKEN, now_s=1.0, ready=frozenset())
+    return Facts(cluster, observed, planned, refusal, asked, blocked)
+
+
+def _conditions(facts: Facts) -> dict[str, Condition]:
+    return {item.type: item for item in status.conditions(facts)}
+
+
+def _whole(cluster: HypicCluster, **changed: Any) -> Observed:
+    return Observed.of(cluster, *resources.snapshot(cluster, **changed))
+
+
+def _pods(cluster: HypicCluster, *statuses: Any) -> dict[str, Any]:
+    name = f"{cluster.metadata.name}-both-{engine.revision(cluster)}"
+    return {f"{name}-{n}": item for n, item in enumerate(statuses)}
+
+
+def _router_pod(state: Any) -> dict[str, Any]:
+    labels = {"app.kubernetes.io/component": "router"}
+    return {"metadata": {"name": "demo-x", "labels": labels}, "status": state}
+
+
+def test_all_ready_and_a_token_is_ready() -> None:
+    cluster = resources.cluster()
+    found = _conditions(_facts(cluster, _whole(cluster)))
+    assert {kind: item.status for kind, item in found.items()} == {
+        "Ready": "True",
+        "Progressing": "False",
+        "ModelReady": "True",
+        "PrefillReady": "True",
+        "RouterReady": "True",
+        "Serving": "True",
+    }
+    assert found["Progressing"].reason == "Settled"
+
+
+def test_before_anything_is_made_it_is_starting() -> None:
+    found = _conditions(_facts(resources.cluster(), Observed()))
+    assert found["Ready"].reason == "Starting"
+    assert found["ModelReady"].reason == "NoEngine"
+    assert found["RouterReady"].reason == "Starting"
+    assert found["Serving"].reason == "NoEngineReady"
+    assert found["Progressing"] == Condition(
+        "Progressing",
+        "True",
+        "Starting",
+        f"revision {engine.revision(resources.cluster())} is starting",
+    )
+
+
+def test_the_reason_of_a_pod_is_the_reason_of_the_cluster() -> None:
+    cluster = resources.cluster()
+    pods = _pods(cluster, resources.crashed(1, "ModelError: no config.json"))
+    found = _conditions(_facts(cluster, _whole(cluster, pods=pods)))
+    for kind in ("Ready", "PrefillReady", "ModelReady", "Progressing"):
+        assert found[kind].status == "False"
+        assert found[kind].reason == "CrashLoopBackOff"
+    assert "no config.json" in found["Ready"].message
+    assert "is stuck" in found["Progressing"].message
+
+
+def test_some_engines_ready_are_counted_and_the_model_is_loaded() -> None:
+    cluster = resources.cluster(prefill={"replicas": 2})
+    pods = _pods(cluster, resources.READY, resources.loading())
+    found = _conditions(_facts(cluster, _whole(cluster, pods=pods)))
+    assert found["PrefillReady"].message.startswith("1 of 2 engines are ready: ")
+    assert found["ModelReady"].status == "True"
+    assert found["Serving"].status == "True"
+    assert found["Ready"].reason == "Loading"
+
+
+def test_pods_that_a_quota_forbids_are_told() -> None:
+    cluster = resources.cluster()
+    name = f"demo-both-{engine.revision(cluster)}"
+    observed = _whole(cluster, pods={}).explained({name: "exceeded quota: small"})
+    found = _conditions(_facts(cluster, observed))
+    assert found["Ready"].reason == "QuotaExceeded"
+    assert found["Progressing"].reason == "QuotaExceeded"
+
+
+def test_routers_that_are_not_ready_say_why() -> None:
+    cluster = resources.cluster()
+    children, pods = resources.snapshot(cluster, routers_ready=0)
+    missing = _router_pod(resources.waiting("ErrImagePull", "no such router"))
+    found = _conditions(_facts(cluster, Observed.of(cluster, children, [*pods, missing])))
+    assert found["RouterReady"].reason == "ImagePullBackOff"
+    assert found["Serving"].reason == "NoRouterReady"
+    assert found["Progressing"].message == "the routers are stuck"
+    unready = _router_pod(resources.loading())
+    found = _conditions(_facts(cluster, Observed.of(cluster, children, [*pods, unready])))
+    assert found["RouterReady"].reason == "Starting"
+    assert "demo-x is not ready yet" in found["RouterReady"].message
+    found = _conditions(_facts(cluster, Observed.of(cluster, children, [unready])))
+    assert found["RouterReady"].reason == "NoEngineReady"
+    assert "demo-x waits for an engine" in found["RouterReady"].message
+    found = _conditions(_facts(cluster, Observed.of(cluster, children, pods)))
+    assert found["RouterReady"].message == "0 of 2 routers are ready"
+    assert found["Progressing"].reason == "RouterStarting"
+
+
+def test_a_router_that_cannot_be_made_says_why() -> None:
+    cluster = resources.cluster()
+    children, pods = resources.snapshot(cluster, routers_ready=0)
+    (deployment,) = (child for child in children if child["kind"] == "Deployment")
+    failure = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota: small"}
+    deployment["status"]["conditions"] = [failure]
+    found = _conditions(_facts(cluster, Observed.of(cluster, children, pods)))
+    assert found["RouterReady"].reason == "QuotaExceeded"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"prefill": {"template": {"engine": {"extraArgs": ["--port=1"]}}}},
+        {"model": {"name": "m", "source": {"hostPath": {"path": "/m"}}}},
+    ],
+)
+def test_a_refusal_is_told_and_what_serves_is_named(spec: dict[str, Any]) -> None:
+    old = resources.cluster()
+    kept = {"prefill": {"revision": engine.revision(old)}}
+    cluster = resources.cluster(**spec, status=kept)
+    found = _conditions(_facts(cluster, Observed.of(cluster, *resources.snapshot(old))))
+    assert found["Ready"].reason in {"OwnedArgument", "HostPathNotAllowed"}
+    assert f"revision {engine.revision(old)} still serves" in found["PrefillReady"].message
+    assert found["Serving"].status == "True"
+    assert found["Progressing"].message == "nothing is changed until the spec is"
+
+
+def test_a_refusal_at_the_first_try_names_no_revision() -> None:
+    cluster = resources.cluster(prefill={"template": {"engine": {"extraArgs": ["--port=1"]}}})
+    found = _conditions(_facts(cluster, Observed()))
+    assert "serves" not in found["PrefillReady"].message
+
+
+def test_a_stuck_roll_says_that_the_old_revision_serves() -> None:
+    old = resources.cluster()
+    digits = engine.revision(old)
+    cluster = resources.cluster(pic={"seam": 16}, status={"prefill": {"revision": digits}})
+    before, ready = resources.snapshot(old)
+    pods = _pods(cluster, resources.waiting("ErrImagePull", "not found"))
+    after, waiting = resources.snapshot(cluster, pods=pods)
+    children = {(item["kind"], item["metadata"]["name"]): item for item in (*before, *after)}
+    observed = Observed.of(cluster, list(children.values()), [*ready, *waiting])
+    found = _conditions(_facts(cluster, observed))
+    assert found["Ready"].reason == "ImagePullBackOff"
+    assert f"revision {digits} still serves, 1 ready" in found["Ready"].message
+    assert found["Serving"].status == "True"
+    written = status.status(_facts(cluster, observed), now=NOW)
+    assert written["prefill"] == {"desired": 1, "ready": 0, "summary": "0/1", "revision": digits}
+
+
+def test_an_old_revision_that_ends_is_told_as_progress() -> None:
+    old = resources.cluster()
+    cluster = resources.cluster(pic={"seam": 16})
+    before, _ = resources.snapshot(old, pods={})
+    after, ready = resources.snapshot(cluster)
+    children = {(item["kind"], item["metadata"]["name"]): item for item in (*before, *after)}
+    found = _conditions(_facts(cluster, Observed.of(cluster, list(children.values()), ready)))
+    assert found["Ready"].status == "True"
+    assert found["Progressing"].reason == "Retiring"
+
+
+@pytest.mark.parametrize(
+    ("component", "kind"), [("prefill", "PrefillReady"), ("router", "RouterReady")]
+)
+def test_what_the_server_refuses_is_told_where_it_belongs(component: str, kind: str) -> None:
+    cluster = resources.cluster()
+    blocked = Blocked(component, "Invalid", "StatefulSet demo was refused: no")
+    found = _conditions(_facts(cluster, _whole(cluster), blocked=blocked))
+    assert found[kind].reason == "Invalid"
+    assert found["Ready"].reason == "Invalid"
+    assert found["Progressing"].reason == "Invalid"
+
+
+def test_serving_waits_for_the_first_answer_and_keeps_what_was_known() -> None:
+    cluster = resources.cluster()
+    facts = _facts(cluster, _whole(cluster), record=serving.Record())
+    assert _conditions(facts)["Serving"].reason == "NotAsked"
+    before = {"type": "Serving", "status": "True", "reason": "TokenReceived", "message": "m"}
+    known = resources.cluster(status={"conditions": [before]})
+    facts = _facts(known, _whole(known), record=serving.Record())
+    assert _conditions(facts)["Serving"] == Condition("Serving", "True", "TokenReceived", "m")
+
+
+def test_no_token_is_not_ready() -> None:
+    cluster = resources.cluster()
+    record = serving.Record().with_answer(NONE, now_s=0.0, ready=frozenset())
+    found = _conditions(_facts(cluster, _whole(cluster), record=record))
+    assert found["Ready"] == Condition("Ready", "False", "NoAnswer", "Serving: no answer")
+
+
+def test_a_request_is_sent_only_where_it_could_be_answered() -> None:
+    cluster = resources.cluster()
+    assert status.reachable(cluster, _whole(cluster))
+    assert not status.reachable(cluster, Observed())
+    assert not status.reachable(cluster, _whole(cluster, routers_ready=0))
+    assert not status.reachable(cluster, _whole(cluster, pods={}))
+
+
+def test_before_the_first_revision_is_complete_none_serves() -> None:
+    written = status.status(_facts(resources.cluster(), Observed()), now=NOW)
+    assert written["prefill"] == {"desired": 1, "ready": 0, "summary": "0/1"}
+    assert written["url"] == "http://demo.default.svc:80"
+
+
+def test_the_time_of_a_condition_moves_only_with_its_status() -> None:
+    cluster = resources.cluster()
+    first = status.status(_facts(cluster, _whole(cluster)), now=EARLIER)
+    again = resources.cluster(status=first, generation=2)
+    second = status.status(_facts(again, _whole(again)), now=NOW)
+    times = {item["type"]: item["lastTransitionTime"] for item in second["conditions"]}
+    assert set(times.values()) == {EARLIER}
+    assert {item["observedGeneration"] for item in second["conditions"]} == {2}
+    lost = status.status(_facts(again, _whole(again, pods={})), now=NOW)
+    times = {item["type"]: item["lastTransitionTime"] for item in lost["conditions"]}
+    assert times["Ready"] == NOW
+    assert times["RouterReady"] == EARLIER
+
+
+def test_only_a_change_of_ready_is_news() -> None:
+    cluster = resources.cluster()
+    first = status.status(_facts(cluster, _whole(cluster)), now=NOW)
+    assert status.news(cluster, first) is not None
+    known = resources.cluster(status=first)
+    assert status.news(known, first) is None
+
+
+def test_what_ends_by_itself_alarms_nobody() -> None:
+    assert not status.alarming(Condition("Ready", "True", "Serving", ""))
+    assert not status.alarming(Condition("Ready", "False", "Loading", ""))
+    assert status.alarming(Condition("Ready", "False", "OOMKilled", ""))
