@@ -35,8 +35,16 @@ def _discovered(chosen: Settings) -> AsyncIterator[tuple[Address, ...]]:
     return pods.addresses()
 
 
-async def serve(chosen: Settings, stop: asyncio.Event) -> None:
-    """Serves until ``stop`` is set, then lets running requests end."""
+async def serve(
+    chosen: Settings, stop: asyncio.Event, started: asyncio.Future[tuple[int, int]] | None = None
+) -> None:
+    """Serves until ``stop`` is set, then lets running requests end.
+
+    Args:
+        chosen: the settings.
+        stop: set from outside.
+        started: gets the two ports once they listen.
+    """
     store, metrics, running = FleetStore(), Metrics(), Running()
     upstream = Upstream(connect_s=chosen.limits.connect_s)
     tools = Tools(store, upstream, metrics, chosen.limits)
@@ -52,6 +60,8 @@ async def serve(chosen: Settings, stop: asyncio.Event) -> None:
         back.serve, host=chosen.host, port=chosen.metrics_port, limits=chosen.limits
     )
     log.info("Serving", extra={"port": port, "metrics_port": metrics_port})
+    if started is not None:
+        started.set_result((port, metrics_port))
     try:
         stopped = asyncio.create_task(stop.wait())
         await asyncio.wait((stopped, watching), return_when=asyncio.FIRST_COMPLETED)

@@ -25,7 +25,7 @@ class Tail:
     def ended(self) -> bool:
         """Whether the last event was one that ends a stream: the end mark or the engine's error."""
         events = self.shown.rstrip()
-        last = events[max(events.rfind(b"\n\n") + 2, events.rfind(b"\r\n\r\n") + 4, 0) :]
+        last = events[_end_of_whole_events(events) :]
         return last == DONE or last.startswith(ERROR)
 
 
@@ -34,12 +34,17 @@ def passed(tail: Tail, chunk: bytes) -> tuple[bytes, Tail]:
     data = tail.held + chunk if tail.held else chunk
     if data.endswith(b"\n\n"):
         return data, Tail(b"", data)
-    newline, pair = data.rfind(b"\n\n"), data.rfind(b"\r\n\r\n")
-    end = max(newline + 2 if newline >= 0 else 0, pair + 4 if pair >= 0 else 0)
+    end = _end_of_whole_events(data)
     if end == 0 and len(data) < LONGEST_HELD_BYTES:
         return b"", Tail(data, tail.shown)
     ready = data[:end] if end else data
     return ready, Tail(data[len(ready) :], ready)
+
+
+def _end_of_whole_events(data: bytes) -> int:
+    """Where the last blank line in ``data`` ends; 0 when there is none."""
+    newline, pair = data.rfind(b"\n\n"), data.rfind(b"\r\n\r\n")
+    return max(newline + 2 if newline >= 0 else 0, pair + 4 if pair >= 0 else 0)
 
 
 def error_event(body: bytes) -> bytes:
