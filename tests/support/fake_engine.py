@@ -167,6 +167,7 @@ class FakeEngine:
     epoch: str = "e1"
     seq: int = 0
     page_items: int = 2
+    host: str = "127.0.0.1"
     port: int = 0
     alive_every_s: float = 0.2
     keys: dict[str, Item] = field(default_factory=dict)
@@ -179,9 +180,7 @@ class FakeEngine:
     async def __aenter__(self) -> Self:
         self._followers: set[asyncio.Queue[bytes | None]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._server = await asyncio.start_server(
-            self._serve, "127.0.0.1", self.port, limit=1 << 25
-        )
+        self._server = await asyncio.start_server(self._serve, self.host, self.port, limit=1 << 25)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -197,7 +196,7 @@ class FakeEngine:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
     @property
     def generated(self) -> list[Request]:
