@@ -41,9 +41,6 @@ class Layered(Generic[K, V]):
         """All pairs, in no promised order."""
         return _merged(self.base, self.top)
 
-    def __bool__(self) -> bool:
-        return next(self.items(), None) is not None
-
     def __len__(self) -> int:
         hidden = sum(key in self.base for key in self.top)
         return len(self.base) - hidden + sum(value is not None for value in self.top.values())

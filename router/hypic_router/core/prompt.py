@@ -124,7 +124,7 @@ def _cuts(
             return cut.prompts(fields["input_ids"], "input_ids", scope, wishes)
         case Endpoint.GENERATE if fields.get("input_embeds") is not None:
             return [Cut()]
-        case Endpoint.GENERATE:
+        case _:
             raise RequestError("text", "is missing: give text, input_ids or input_embeds")
 
 

@@ -115,7 +115,8 @@ def after(residency: Residency, lines: Iterable[Line]) -> Residency:
                 changes.add(item)
             case Removed(seq, key):
                 changes.remove(key)
-            case Cleared(seq):
+            case _:
+                seq = line.seq
                 changes = _Changes(Residency(residency.epoch, seq, stale=False))
     return changes.applied(seq)
 
