@@ -267,7 +267,7 @@ class Exchange:
         counts = [int(count) for count in CACHED_TOKENS.findall(self._report)]
         if counts:
             self._tools.metrics.actual.inc(sum(counts) if whole else counts[-1])
-            self._tools.metrics.predicted.inc(self._ticket.choice.score.held_tokens)
+            self._tools.metrics.predicted.inc(self._ticket.choice.offer.held_tokens)
 
 
 def _streams(answer: Answer) -> bool:

@@ -132,7 +132,7 @@ class FleetStore:
     def answered(self, ticket: Ticket) -> None:
         """The first piece of the answer came: its prefill is done and the engine works."""
         ticket.waiting = False
-        cold = ticket.choice.score.cold_tokens
+        cold = ticket.choice.cold_tokens
         self._change_load(ticket.at, lambda load: load.with_less(cold))
         if ticket.choice.worker.breaker != breakers.CLOSED:
             self._change_breaker(ticket.at, breakers.succeeded)
@@ -163,7 +163,7 @@ class FleetStore:
 
     def _learn_speed(self, ticket: Ticket) -> None:
         """Prefill speed, from streams that had their engine to themselves."""
-        cold = ticket.choice.score.cold_tokens
+        cold = ticket.choice.cold_tokens
         if ticket.alone and ticket.choice.stream and cold >= SMALLEST_MEASURED_TOKENS:
             speed = cold / max(self._clock() - ticket.sent_s, 1e-3)
             kept = self._rates.fill_tokens_per_s

@@ -3,15 +3,16 @@
 Does not count the work it gives out; `fleet` does, in the same step of the event loop.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from .prompt import Prompt
-from .score import Policy, Score, Sizes, sizes
+from .score import Offer, Policy, Sizes, survey
 from .workers import Fleet, State, Worker
 
 # Costs closer than this are equal: the rotating start decides, so that a burst spreads.
 TIE_S = 1e-6
+SPREAD = "spread"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,25 +20,33 @@ class Choice:
     """One engine for one prompt.
 
     Attributes:
-        worker: the engine, as it was when chosen.
-        score: what it is expected to cost.
+        offer: the engine as it was when chosen, and what it has for the prompt.
         size: the prompt in tokens.
         label: a bounded word for metrics.
         reason: words for people.
         stream: whether its answer is streamed.
     """
 
-    worker: Worker
-    score: Score
+    offer: Offer
     size: Sizes
     label: str
     reason: str
     stream: bool
 
     @property
+    def worker(self) -> Worker:
+        """The engine, as it was when chosen."""
+        return self.offer.worker
+
+    @property
+    def cold_tokens(self) -> float:
+        """What the engine has to fill for this prompt."""
+        return self.offer.cold_tokens(self.size)
+
+    @property
     def work_tokens(self) -> float:
         """What this request adds to the engine's work, in tokens of prefill."""
-        return self.score.cold_tokens + self.size.output
+        return self.cold_tokens + self.size.output
 
 
 def candidates(fleet: Fleet, tried: Collection[str], now_s: float) -> list[Worker]:
@@ -75,25 +84,26 @@ def choose(
     workers = candidates(fleet, tried, now_s)
     if not workers:
         return None
-    size = sizes(prompt, fleet.workers, fleet.rates)
     start = turn % len(workers)
     workers = workers[start:] + workers[:start]
-    scores = [policy(prompt, size, worker, fleet.rates) for worker in workers]
-    lowest = min(score.seconds for score in scores)
-    at = next(i for i, score in enumerate(scores) if score.seconds <= lowest + TIE_S)
-    chosen = scores[at]
-    label = _label(chosen, max(score.held_tokens for score in scores))
-    if label != chosen.label:
-        chosen = replace(chosen, reason=f"{chosen.reason}; another holds more but has more to do")
-    return Choice(workers[at], chosen, size, label, chosen.reason, prompt.stream)
+    names = {worker.at.name for worker in workers}
+    others = [worker for worker in fleet.workers if worker.at.name not in names]
+    size, offers = survey(prompt, workers, others, fleet.rates)
+    costs = [policy.cost(prompt, size, offer, fleet.rates) for offer in offers]
+    lowest = min(costs) + TIE_S
+    chosen = next(offer for offer, cost in zip(offers, costs, strict=True) if cost <= lowest)
+    reason = policy.words(prompt, size, chosen, fleet.rates)
+    label = policy.label or _label(chosen, offers)
+    if label == SPREAD:
+        reason += "; another holds more but has more to do"
+    return Choice(chosen, size, label, reason, prompt.stream)
 
 
-def _label(chosen: Score, most_held: float) -> str:
-    """A choice by cost that passes by the engine with the most tokens is a spread."""
-    by_cost = chosen.label in ("held", "least_load")
-    if chosen.label == "held" and chosen.held_tokens < most_held:
-        return "spread"
-    return "spread" if by_cost and chosen.n_held == 0 and most_held > 0 else chosen.label
+def _label(chosen: Offer, offers: Sequence[Offer]) -> str:
+    """Why the cheapest engine is the cheapest."""
+    if chosen.held_tokens < max(offer.held_tokens for offer in offers):
+        return SPREAD
+    return "held" if chosen.n_held else "least_load"
 
 
 def nobody(fleet: Fleet, tried: Collection[str]) -> str:

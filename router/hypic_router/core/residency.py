@@ -4,13 +4,12 @@ Reads no socket and no clock: whoever follows the engine feeds lines in, and rea
 the result is stale.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from hypic_engine.contract.events import (
     Alias,
     Alive,
-    Cleared,
     Gap,
     Hello,
     Item,
@@ -53,6 +52,18 @@ class Residency:
         """Tokens of the segment with this digest, ``None`` when it is not held."""
         found = self.digests.get(digest)
         return None if found is None else found.n_tokens
+
+    def lengths(self, digests: Collection[str]) -> dict[str, int]:
+        """Tokens of those segments among ``digests`` that are held."""
+        top, base = self.digests.top, self.digests.base
+        if not top and not base:
+            return {}
+        found: dict[str, int] = {}
+        for digest in digests:
+            held = top[digest] if digest in top else base.get(digest)
+            if held is not None:
+                found[digest] = held.n_tokens
+        return found
 
 
 NOTHING = Residency()

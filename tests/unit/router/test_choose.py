@@ -50,7 +50,7 @@ def test_the_engine_that_holds_most_tokens_is_chosen(turn):
     assert choice.worker.at.name == "four"
     assert choice.label == "held"
     assert "holds 2 of 3 segments, 4000 of about 6010 tokens" in choice.reason
-    assert choice.score.cold_tokens == pytest.approx(2_010)
+    assert choice.cold_tokens == pytest.approx(2_010)
 
 
 def test_without_segments_the_least_loaded_is_chosen():
@@ -120,7 +120,7 @@ def test_what_is_missing_is_named():
 
 
 def test_sizes_are_exact_where_an_engine_has_told_them_and_guessed_elsewhere():
-    size = sizes(asking("a", "x"), [worker("one"), worker("two", "a")], Rates(bytes_per_token=2.0))
+    size = sizes(asking("a", "x"), [{}, {"a": 1_000}], Rates(bytes_per_token=2.0))
     assert size.segments == {"a": 1_000, "x": 1_000.0}
     assert size.total == 2_020
     assert (size.measured_bytes, size.measured_tokens) == (4_000, 1_000)
@@ -133,7 +133,7 @@ def test_ids_count_as_they_are():
 
 
 def test_a_segment_that_is_sent_twice_is_counted_twice_and_measured_once():
-    size = sizes(asking("a", "a", query_bytes=0), [worker("one", "a")], Rates())
+    size = sizes(asking("a", "a", query_bytes=0), [{"a": 1_000}], Rates())
     assert size.total == 2_000
     assert size.measured_tokens == 1_000
 

@@ -92,7 +92,7 @@ def test_requests_that_wait_for_a_lost_engine_are_told_and_others_are_not(store)
 
 def test_work_is_counted_from_dispatch_to_the_end(store):
     ticket = send(store)
-    cold, output = ticket.choice.score.cold_tokens, ticket.choice.size.output
+    cold, output = ticket.choice.cold_tokens, ticket.choice.size.output
     assert worker(store, "one").load.tokens == cold + output
     store.answered(ticket)
     assert worker(store, "one").load.tokens == output
