@@ -241,8 +241,9 @@ async def measure(seconds: float, only: set[str]) -> None:
         last["choose"] = choosing()
         row("choosing, 64 engines x 100k segments", f"{last['choose']:.3f} ms")
     print(
-        f"router: added p50 {last['p50']:.2f} ms p99 {last['p99']:.2f} ms at 300 rps x 16 KB | max "
-        f"{last['rate']:.0f} rps | stream chunks {last['chunks']:.0f}/s | choose {last['choose']:.3f} ms"
+        f"router: added p50 {last['p50']:.2f} ms p99 {last['p99']:.2f} ms at 300 rps x 16 KB | "
+        f"max {last['rate']:.0f} rps | stream chunks {last['chunks']:.0f}/s | "
+        f"choose {last['choose']:.3f} ms"
     )
 
 

@@ -3,6 +3,9 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from hypic_engine.contract.events import (
     Alias,
     Alive,
@@ -19,8 +22,6 @@ from hypic_engine.contract.events import (
     encode_page,
 )
 from hypic_engine.errors import ContractError
-from hypothesis import given
-from hypothesis import strategies as st
 
 COUNT = st.integers(0, 2**53)
 NAME = st.text(max_size=12)

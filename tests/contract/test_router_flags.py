@@ -1,15 +1,30 @@
 """The command that the operator renders is one that the router understands."""
 
 import pytest
+
 from hypic_router import settings
 from hypic_router.core.prompt import Names
 from hypic_router.core.score import POLICIES
 
 # As rendered for a HypicCluster.
-COMMAND = (
-    "--port 8080 --metrics-port 9090 --namespace demo-ns --cluster demo --model tiny-qwen3.5 "
-    "--separator <<PIC_SEP>> --max-segments 512 --policy segment"
-).split()
+COMMAND = [
+    "--port",
+    "8080",
+    "--metrics-port",
+    "9090",
+    "--namespace",
+    "demo-ns",
+    "--cluster",
+    "demo",
+    "--model",
+    "tiny-qwen3.5",
+    "--separator",
+    "<<PIC_SEP>>",
+    "--max-segments",
+    "512",
+    "--policy",
+    "segment",
+]
 IN_A_POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
 

@@ -1,6 +1,7 @@
 """What a request may say about segments is read alike by router and engine."""
 
 import pytest
+
 from hypic_engine.contract.request import SegmentOptions, options
 from hypic_engine.errors import RequestError
 

@@ -1,9 +1,12 @@
-"""Router and engine name segments alike: splitting, digests, keys, and vectors that must not move."""
+"""Router and engine name segments alike: splitting, digests, keys, vectors that must not move."""
 
 import hashlib
 import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from hypic_engine.contract.segments import (
     CONTRACT_VERSION,
     entry_key,
@@ -13,8 +16,6 @@ from hypic_engine.contract.segments import (
     split,
     text_digest,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 SEP = "<<PIC_SEP>>"
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=40)

@@ -355,9 +355,7 @@ class FakeEngine:
     async def _stream_events(self, request: Request, writer: asyncio.StreamWriter) -> None:
         query = dict(pair.split("=") for pair in request.target.partition("?")[2].split("&"))
         after = int(query.get("after") or 0)
-        writer.write(
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
-        )
+        writer.write(SSE_HEAD.replace(b"text/event-stream", b"application/x-ndjson"))
         writer.write(chunk(events.encode(Hello(self.epoch, self.seq))))
         if query.get("epoch") != self.epoch or after < self.forgets_events_before:
             writer.write(chunk(events.encode(events.Gap())) + END)

@@ -1,10 +1,11 @@
-"""Engines that fail: who is asked instead, what the client hears, and what the next request does."""
+"""Engines that fail: who is asked instead, what clients hear, what the next request does."""
 
 import asyncio
 
 import pytest
 
-from tests.support.fake_engine import (
+from ...support.fake_engine import (
+    SSE_HEAD,
     FakeEngine,
     answers,
     hangs,
@@ -12,8 +13,8 @@ from tests.support.fake_engine import (
     resets_at_once,
     says,
 )
-from tests.support.routers import routing
-from tests.support.wire import ask, eventually, reset
+from ...support.routers import routing
+from ...support.wire import ask, eventually, reset
 
 
 @pytest.fixture
@@ -75,9 +76,7 @@ async def test_an_engine_killed_between_head_and_first_event_is_replaced(engines
     one, other = engines
 
     async def behave(turn):
-        await turn.send(
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-        )
+        await turn.send(SSE_HEAD)
         await asyncio.sleep(0.02)
         reset(turn.writer)
         return True
@@ -119,11 +118,13 @@ async def test_a_request_that_breaks_two_engines_is_not_given_a_third():
     ],
 )
 async def test_garbage_gives_502_with_json(answer):
-    async with FakeEngine(behave=says(answer, close=True)) as engine:
-        async with routing([engine.url]) as router:
-            reply = await router.chat()
-            assert reply.status == 502
-            assert reply.json()["error"]["code"] == "engine_broken"
+    async with (
+        FakeEngine(behave=says(answer, close=True)) as engine,
+        routing([engine.url]) as router,
+    ):
+        reply = await router.chat()
+        assert reply.status == 502
+        assert reply.json()["error"]["code"] == "engine_broken"
 
 
 async def closes_after(turn):
@@ -149,15 +150,14 @@ async def refuses_second_use(turn):
     ("behave", "pause_s"), [(closes_after, 0), (closes_when_idle, 0.05), (refuses_second_use, 0)]
 )
 async def test_a_connection_that_the_engine_has_closed_costs_no_request(behave, pause_s):
-    async with FakeEngine(behave=behave) as engine:
-        async with routing([engine.url]) as router:
-            for i in range(25):
-                assert (await router.chat(f"{i}")).status == 200
-                await asyncio.sleep(pause_s)
-            at_once = await asyncio.gather(*(router.chat(f"{i}") for i in range(25, 65)))
-            assert [reply.status for reply in at_once] == [200] * 40
-            asked = [request.json()["messages"][0]["content"] for request in engine.generated]
-            assert sorted(asked, key=int) == [f"{i}" for i in range(65)]
+    async with FakeEngine(behave=behave) as engine, routing([engine.url]) as router:
+        for i in range(25):
+            assert (await router.chat(f"{i}")).status == 200
+            await asyncio.sleep(pause_s)
+        at_once = await asyncio.gather(*(router.chat(f"{i}") for i in range(25, 65)))
+        assert [reply.status for reply in at_once] == [200] * 40
+        asked = [request.json()["messages"][0]["content"] for request in engine.generated]
+        assert sorted(asked, key=int) == [f"{i}" for i in range(65)]
 
 
 async def test_requests_that_wait_for_a_frozen_engine_go_elsewhere(engines):
@@ -168,7 +168,7 @@ async def test_requests_that_wait_for_a_frozen_engine_go_elsewhere(engines):
         await eventually(lambda: one.running and one.running + other.finished == 8)
         one.ready = (200, {})
 
-        async def frozen(request, reader, writer, *, used):
+        async def frozen(_request, reader, *_, **__):
             await reader.read()
             return True
 
@@ -189,20 +189,18 @@ async def test_an_engine_that_keeps_breaking_is_left_alone_for_a_while(engines):
 
 
 async def test_a_lone_engine_is_tried_even_while_its_breaker_is_open():
-    async with FakeEngine(behave=resets_at_once) as engine:
-        async with routing([engine.url]) as router:
-            for _ in range(4):
-                assert (await router.chat()).status == 502
-            engine.behave = answers
-            assert (await router.chat()).status == 200
-            assert [e["breaker"] for e in (await router.fleet())["engines"]] == ["closed"]
+    async with FakeEngine(behave=resets_at_once) as engine, routing([engine.url]) as router:
+        for _ in range(4):
+            assert (await router.chat()).status == 502
+        engine.behave = answers
+        assert (await router.chat()).status == 200
+        assert [e["breaker"] for e in (await router.fleet())["engines"]] == ["closed"]
 
 
 async def test_a_stock_engine_without_pic_routes_is_served_and_holds_nothing():
-    async with FakeEngine(pic=False) as engine:
-        async with routing([engine.url]) as router:
-            assert (await router.chat()).status == 200
-            assert await router.held() == [0]
+    async with FakeEngine(pic=False) as engine, routing([engine.url]) as router:
+        assert (await router.chat()).status == 200
+        assert await router.held() == [0]
 
 
 async def test_an_engine_that_stops_being_ready_receives_nothing(engines):

@@ -6,11 +6,12 @@ import json
 
 import openai
 import pytest
+
 from hypic_router.settings import Limits
 
-from tests.support.fake_engine import FakeEngine, plain, says
-from tests.support.routers import chat, routing
-from tests.support.wire import Call, ask, eventually
+from ...support.fake_engine import FakeEngine, plain, says
+from ...support.routers import chat, routing
+from ...support.wire import Call, ask, eventually
 
 
 @pytest.fixture
@@ -26,7 +27,8 @@ async def router(engine):
 
 
 async def test_a_body_reaches_the_engine_byte_for_byte(engine, router):
-    raw = b'{ "messages":[{"role":"user","content":"caf\\u00e9 \xf0\x9f\x98\x80"}],\n "odd": [1.0e3, null],"odd":2 }'
+    raw = b'{ "messages":[{"role":"user","content":"caf\\u00e9 \xf0\x9f\x98\x80"}],'
+    raw += b'\n "odd": [1.0e3, null],"odd":2 }'
     reply = await ask(router.url, "/v1/chat/completions", raw=raw)
     assert reply.status == 200
     assert engine.generated[0].body == raw
@@ -48,7 +50,7 @@ async def test_every_generating_route_is_passed_on(engine, router, path):
     assert engine.generated[0].target == f"{path}?x=%20y"
 
 
-async def test_models_and_tokenize_are_the_engines(engine, router):
+async def test_models_and_tokenize_are_the_engines(router):
     models = await ask(router.url, "/v1/models", method="GET")
     assert models.json()["data"][0]["id"] == "tiny"
     head = await ask(router.url, "/v1/models", method="HEAD")
@@ -58,20 +60,22 @@ async def test_models_and_tokenize_are_the_engines(engine, router):
 
 
 async def test_without_an_engine_the_model_is_still_listed_and_requests_say_what_is_missing():
-    async with FakeEngine(ready=(503, {"reason": "weights are loading"})) as engine:
-        async with routing([engine.url], ready=0) as router:
-            await eventually(lambda: engine.seen)
-            models = await ask(router.url, "/v1/models", method="GET")
-            assert [model["id"] for model in models.json()["data"]] == ["tiny"]
-            reply = await eventually_refused(router)
-            assert reply.header("retry-after") == "2"
-            assert engine.url in reply.json()["error"]["message"]
-            assert (await ask(router.url, "/health", method="GET")).status == 200
-            assert (await ask(router.url, "/ready", method="GET")).status == 503
-            engine.ready = (200, {})
-            await router.ready(1)
-            assert (await ask(router.url, "/ready", method="GET")).status == 200
-            assert (await router.chat()).status == 200
+    async with (
+        FakeEngine(ready=(503, {"reason": "weights are loading"})) as engine,
+        routing([engine.url], ready=0) as router,
+    ):
+        await eventually(lambda: engine.seen)
+        models = await ask(router.url, "/v1/models", method="GET")
+        assert [model["id"] for model in models.json()["data"]] == ["tiny"]
+        reply = await eventually_refused(router)
+        assert reply.header("retry-after") == "2"
+        assert engine.url in reply.json()["error"]["message"]
+        assert (await ask(router.url, "/health", method="GET")).status == 200
+        assert (await ask(router.url, "/ready", method="GET")).status == 503
+        engine.ready = (200, {})
+        await router.ready(1)
+        assert (await ask(router.url, "/ready", method="GET")).status == 200
+        assert (await router.chat()).status == 200
 
 
 async def eventually_refused(router):
@@ -132,11 +136,13 @@ async def test_a_body_past_the_limit_gets_413_announced_or_not(engine):
 
 
 async def test_a_body_that_does_not_arrive_gets_408(engine):
-    async with routing([engine.url], limits=Limits(body_s=0.2)) as router:
-        async with Call(router.url, "/generate", raw=b"", headers=()) as call:
-            call.writer.write(b"POST /generate HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
-            assert (await call.all()).status == 400  # the empty body of the helper itself
-            assert (await call.all()).status == 408
+    async with (
+        routing([engine.url], limits=Limits(body_s=0.2)) as router,
+        Call(router.url, "/generate", raw=b"", headers=()) as call,
+    ):
+        call.writer.write(b"POST /generate HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+        assert (await call.all()).status == 400  # the empty body of the helper itself
+        assert (await call.all()).status == 408
 
 
 async def test_a_header_past_the_limit_gets_431(engine):

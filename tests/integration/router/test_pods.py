@@ -6,12 +6,13 @@ import json
 import time
 
 import pytest
+
 from hypic_router.settings import KubeApi
 
-from tests.support import apiserver
-from tests.support.fake_engine import FakeEngine, streams_for_ever
-from tests.support.routers import chat, routing
-from tests.support.wire import Call, eventually
+from ...support import apiserver
+from ...support.fake_engine import FakeEngine, streams_for_ever
+from ...support.routers import chat, routing
+from ...support.wire import Call, eventually
 
 NAMESPACE = "engines"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -46,26 +47,28 @@ async def cluster(api, request):
     token = api.folder / "reader.token"
     token.write_text(f"token-of-{READER}\n")
     name = request.node.name.split("[")[0].replace("_", "-")[:50].strip("-")
-    async with FakeEngine(host="127.0.0.2") as one:
-        async with FakeEngine(host="127.0.0.3", port=one.port) as other:
-            cluster = Cluster(api, name, {"127.0.0.2": one, "127.0.0.3": other})
-            for index, address in enumerate(cluster.engines):
-                cluster.start(index, address)
-            async with gate(api.url) as door:
-                cluster.door = door
-                kube = KubeApi(door.url, str(token), str(api.ca_file))
-                async with routing(
-                    [],
-                    ready=2,
-                    kube_api=kube,
-                    cluster=name,
-                    namespace=NAMESPACE,
-                    engine_port=one.port,
-                ) as router:
-                    cluster.router = router
-                    yield cluster
-            for pod in api.request("GET", PODS)[1]["items"]:
-                cluster.kill(pod["metadata"]["name"])
+    async with (
+        FakeEngine(host="127.0.0.2") as one,
+        FakeEngine(host="127.0.0.3", port=one.port) as other,
+    ):
+        cluster = Cluster(api, name, {"127.0.0.2": one, "127.0.0.3": other})
+        for index, address in enumerate(cluster.engines):
+            cluster.start(index, address)
+        async with gate(api.url) as door:
+            cluster.door = door
+            kube = KubeApi(door.url, str(token), str(api.ca_file))
+            async with routing(
+                [],
+                ready=2,
+                kube_api=kube,
+                cluster=name,
+                namespace=NAMESPACE,
+                engine_port=one.port,
+            ) as router:
+                cluster.router = router
+                yield cluster
+        for pod in api.request("GET", PODS)[1]["items"]:
+            cluster.kill(pod["metadata"]["name"])
 
 
 class Cluster:
@@ -148,8 +151,9 @@ async def gate(url):
         )
 
     class Door:
-        open = True
-        writers: set[asyncio.StreamWriter] = set()
+        def __init__(self):
+            self.open = True
+            self.writers = set()
 
         def shut(self):
             self.open = False
@@ -279,7 +283,7 @@ async def test_an_expired_watch_is_made_good_by_a_list():
         "status": {"podIP": "127.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]},
     }
 
-    async def behave(request, reader, writer, *, used):
+    async def behave(request, reader, writer, **_):
         nonlocal lists
         if request.path.endswith("/pods") and "watch=1" in request.target:
             watches.append(request.target)

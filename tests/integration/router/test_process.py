@@ -7,9 +7,9 @@ import signal
 import sys
 import time
 
-from tests.support.fake_engine import FakeEngine, token, SSE_HEAD, END, event
-from tests.support.routers import chat
-from tests.support.wire import Call, ask, eventually
+from ...support.fake_engine import END, SSE_HEAD, FakeEngine, event, token
+from ...support.routers import chat
+from ...support.wire import Call, ask, eventually
 
 SECRET = "the prompt that nobody may log"
 
@@ -65,25 +65,27 @@ async def test_sigterm_lets_a_running_stream_end_and_then_exits_with_0():
         await go.wait()
         await turn.send(event(token("b", "stop")), event(b"[DONE]"), END)
 
-    async with FakeEngine(behave=waits) as engine:
-        async with started("--engines", engine.url, "--unlisted-s", "0.3") as router:
-            async with Call(router.url, "/v1/chat/completions", chat(stream=True)) as call:
-                await call.head()
-                pieces = call.pieces()
-                await anext(pieces)
-                router.process.send_signal(signal.SIGTERM)
-                await router.said("Leaving")
-                refused = await ask(router.url, "/ready", method="GET")
-                assert refused.status == 503
-                assert "shutting down" in refused.json()["error"]["message"]
-                late = await ask(router.url, "/v1/models", method="GET")
-                assert late.status == 200
-                assert late.header("connection") == "close"
-                go.set()
-                rest = b"".join([piece async for piece in pieces])
-                assert rest.endswith(b"data: [DONE]\n\n")
-                assert call.reply.clean
-            assert await asyncio.wait_for(router.process.wait(), 10) == 0
+    async with (
+        FakeEngine(behave=waits) as engine,
+        started("--engines", engine.url, "--unlisted-s", "0.3") as router,
+    ):
+        async with Call(router.url, "/v1/chat/completions", chat(stream=True)) as call:
+            await call.head()
+            pieces = call.pieces()
+            await anext(pieces)
+            router.process.send_signal(signal.SIGTERM)
+            await router.said("Leaving")
+            refused = await ask(router.url, "/ready", method="GET")
+            assert refused.status == 503
+            assert "shutting down" in refused.json()["error"]["message"]
+            late = await ask(router.url, "/v1/models", method="GET")
+            assert late.status == 200
+            assert late.header("connection") == "close"
+            go.set()
+            rest = b"".join([piece async for piece in pieces])
+            assert rest.endswith(b"data: [DONE]\n\n")
+            assert call.reply.clean
+        assert await asyncio.wait_for(router.process.wait(), 10) == 0
 
 
 async def test_a_stream_that_never_ends_is_cut_at_the_limit():
@@ -106,15 +108,17 @@ async def test_a_stream_that_never_ends_is_cut_at_the_limit():
 
 
 async def test_the_log_is_json_lines_with_the_choice_and_without_the_prompt():
-    async with FakeEngine() as engine:
-        async with started("--engines", engine.url, "--log-level", "debug") as router:
-            body = {"text": SECRET}
-            assert (
-                await ask(router.url, "/generate", body, headers=("x-request-id: r7",))
-            ).status == 200
-            assert (await ask(router.url, "/generate", {"prompt": SECRET})).status == 400
-            line = await router.said("Chose an engine")
-            assert (line["request_id"], line["engine"]) == ("r7", engine.url)
-            assert line["choice"] == "least_load"
-            await router.said("Refused a request")
-            assert SECRET not in json.dumps(router.lines)
+    async with (
+        FakeEngine() as engine,
+        started("--engines", engine.url, "--log-level", "debug") as router,
+    ):
+        body = {"text": SECRET}
+        assert (
+            await ask(router.url, "/generate", body, headers=("x-request-id: r7",))
+        ).status == 200
+        assert (await ask(router.url, "/generate", {"prompt": SECRET})).status == 400
+        line = await router.said("Chose an engine")
+        assert (line["request_id"], line["engine"]) == ("r7", engine.url)
+        assert line["choice"] == "least_load"
+        await router.said("Refused a request")
+        assert SECRET not in json.dumps(router.lines)

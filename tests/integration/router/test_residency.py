@@ -3,11 +3,12 @@
 import asyncio
 
 import pytest
+
 from hypic_engine.contract import events
 
-from tests.support.fake_engine import FakeEngine, hangs
-from tests.support.routers import routing
-from tests.support.wire import ask, eventually
+from ...support.fake_engine import FakeEngine, hangs
+from ...support.routers import routing
+from ...support.wire import ask, eventually
 
 SEP = "<<PIC_SEP>>"
 DOCUMENTS = [
@@ -38,7 +39,7 @@ async def holds(router, *counts):
 
 
 async def test_a_request_goes_to_the_engine_that_holds_most_of_it(engines):
-    a, b, c = engines
+    a, b, _c = engines
     a.store(DOCUMENTS[0])
     b.store(*DOCUMENTS[1:4])
     async with routing([engine.url for engine in engines]) as router:
@@ -96,7 +97,7 @@ async def test_documents_warm_up_and_are_then_found_in_any_order(engines):
 
 
 async def test_what_an_engine_evicts_is_no_longer_counted(engines):
-    a, b, c = engines
+    a, b, _c = engines
     a.store(*DOCUMENTS[:2])
     b.store(DOCUMENTS[0])
     async with routing([engine.url for engine in engines]) as router:

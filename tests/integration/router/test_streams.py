@@ -6,9 +6,10 @@ import time
 import zlib
 
 import pytest
+
 from hypic_router.settings import Limits
 
-from tests.support.fake_engine import (
+from ...support.fake_engine import (
     END,
     SSE_HEAD,
     FakeEngine,
@@ -19,8 +20,8 @@ from tests.support.fake_engine import (
     streams_for_ever,
     token,
 )
-from tests.support.routers import chat, routing
-from tests.support.wire import Call, eventually
+from ...support.routers import chat, routing
+from ...support.wire import Call, eventually
 
 CHAT = "/v1/chat/completions"
 

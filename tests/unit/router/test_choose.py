@@ -2,6 +2,9 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from hypic_engine.contract.events import Item, Page
 from hypic_router.core import breaker as breakers
 from hypic_router.core.choose import choose, nobody
@@ -10,8 +13,6 @@ from hypic_router.core.prompt import Prompt
 from hypic_router.core.residency import NOTHING, with_page
 from hypic_router.core.score import POLICIES, sizes
 from hypic_router.core.workers import Address, Fleet, Health, Load, Rates, State, Worker
-from hypothesis import given
-from hypothesis import strategies as st
 
 READY = Health(State.READY, "")
 DOCS = {"a": 1_000, "b": 2_000, "c": 3_000}

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+
 from hypic_engine.contract.events import Item, Page
 from hypic_router.core.choose import choose
 from hypic_router.core.cut import Segment

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+
 from hypic_router.core.headers import for_client, for_engine, readable
 
 HOPS = [("Connection", "close, X-Mine"), ("X-Mine", "1"), ("TE", "trailers"), ("Upgrade", "h2c")]

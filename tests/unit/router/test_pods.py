@@ -1,4 +1,5 @@
 import pytest
+
 from hypic_router.core.pods import address, selector
 from hypic_router.core.workers import Address, State
 

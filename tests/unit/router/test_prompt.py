@@ -1,6 +1,7 @@
 import json
 
 import pytest
+
 from hypic_engine.contract.segments import ids_digest, salt_of, text_digest
 from hypic_engine.errors import RequestError
 from hypic_router.core.prompt import DEFAULT_OUTPUT_TOKENS, Endpoint, Names, prompt

@@ -1,4 +1,5 @@
 import pytest
+
 from hypic_router.core import breaker as breakers
 from hypic_router.core import budget as budgets
 from hypic_router.core.breaker import CLOSED, FAILURES_TO_OPEN, FIRST_OPEN_S, LONGEST_OPEN_S

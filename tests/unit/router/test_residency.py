@@ -1,4 +1,9 @@
+import itertools
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from hypic_engine.contract.events import (
     Alias,
     Alive,
@@ -11,8 +16,6 @@ from hypic_engine.contract.events import (
     Stored,
 )
 from hypic_router.core.residency import NOTHING, Residency, after, with_page
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def item(key, *digests, n_tokens=5):
@@ -130,7 +133,7 @@ def test_any_batches_with_any_repeats_end_where_the_engine_is(steps, cuts, repla
                 lines.append(Cleared(number))
     now = with_page(NOTHING, Page("e", 0, (), None))
     edges = [0, *sorted(min(cut, len(lines)) for cut in cuts), len(lines)]
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in itertools.pairwise(edges):
         now = after(now, lines[max(start - replay, 0) : end])
     assert set(held(now)) == {f"d-{key}" for key in engine}
     assert {key for key, _ in now.keys.items()} == engine

@@ -1,9 +1,11 @@
+import itertools
 import json
 
 import pytest
-from hypic_router.core.sse import LONGEST_HELD_BYTES, Tail, error_body, error_event, passed
 from hypothesis import given
 from hypothesis import strategies as st
+
+from hypic_router.core.sse import LONGEST_HELD_BYTES, Tail, error_body, error_event, passed
 
 STREAM = b'data: {"a": 1}\n\n: note\n\nid: 3\r\ndata: x\r\n\r\nevent: y\ndata: z\ndata: q\n\ndata: [DONE]\n\n'
 
@@ -12,7 +14,7 @@ STREAM = b'data: {"a": 1}\n\n: note\n\nid: 3\r\ndata: x\r\n\r\nevent: y\ndata: z
 def test_cut_anywhere_a_stream_arrives_the_same_and_only_in_whole_events(cuts):
     edges = [0, *sorted(cuts), len(STREAM)]
     tail, got = Tail(), b""
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in itertools.pairwise(edges):
         ready, tail = passed(tail, STREAM[start:end])
         got += ready
         assert got + tail.held == STREAM[:end]
