@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from hypic_router.core.sse import LONGEST_HELD_BYTES, Tail, error_body, error_event, passed
 
-STREAM = b'data: {"a": 1}\n\n: note\n\nid: 3\r\ndata: x\r\n\r\nevent: y\ndata: z\ndata: q\n\ndata: [DONE]\n\n'
+STREAM = b"".join(
+    (
+        b'data: {"a": 1}\n\n: note\n\n',
+        b"id: 3\r\ndata: x\r\n\r\n",
+        b"event: y\ndata: z\ndata: q\n\n",
+        b"data: [DONE]\n\n",
+    )
+)
 
 
 @given(st.lists(st.integers(1, len(STREAM)), max_size=12))
