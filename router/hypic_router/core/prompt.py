@@ -38,7 +38,7 @@ class Names:
     Attributes:
         model: served model name.
         separator: text that cuts segments.
-        max_segments: most segments one prompt may have.
+        max_segments: most segments one prompt may have, its query counted.
     """
 
     model: str
@@ -79,7 +79,7 @@ def prompt(endpoint: Endpoint, body: bytes, names: Names) -> Prompt:
     fields = _fields(body)
     wishes = _options(endpoint, fields, names)
     cuts = _cuts(endpoint, fields, names, wishes)
-    most, limit = max(len(one.pieces) for one in cuts), names.max_segments
+    most, limit = max(len(one.pieces) for one in cuts) + 1, names.max_segments
     if most > limit:
         raise RequestError("prompt", f"has {most} segments; at most {limit} segments are allowed")
     beginning = cuts[0].beginning.encode("utf-8", "surrogatepass")

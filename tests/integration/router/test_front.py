@@ -116,7 +116,7 @@ async def test_too_many_segments_are_refused_with_the_limit(router, engine):
     for path, field in (("/generate", "text"), ("/v1/completions", "prompt")):
         reply = await ask(router.url, path, {field: text})
         assert reply.status == 400
-        assert "17 segments" in reply.json()["error"]["message"]
+        assert "18 segments" in reply.json()["error"]["message"]
         assert "at most 16 segments" in reply.json()["error"]["message"]
     assert not engine.generated
     assert (await router.chat()).status == 200

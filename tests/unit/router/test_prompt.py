@@ -137,10 +137,10 @@ def test_pieces_of_a_chat_are_counted_from_the_head_that_the_template_makes():
         ],
         "custom_params": {"pic": {"recompute": [1]}},
     }
-    assert digests(read(CHAT, body)) == texts("two")
+    names = Names("tiny", SEP, 9)
+    assert digests(read(CHAT, body, names)) == texts("two")
     parts = [part("intro"), marked("one"), marked("two"), part("x"), marked("three"), part("Q")]
     body = {**user(parts), "custom_params": {"pic": {"recompute": [1, 4]}}}
-    names = Names("tiny", SEP, 9)
     assert digests(read(CHAT, body, names)) == texts("two")
 
 
@@ -162,8 +162,8 @@ def test_pieces_of_a_chat_are_counted_from_the_head_that_the_template_makes():
         (GENERATE, {"text": ""}, "text", "no prompt"),
         (GENERATE, {"text": SEP}, "text", "only separators"),
         (GENERATE, {"input_ids": []}, "input_ids", "no prompt"),
-        (GENERATE, {"text": SEP.join("abcdef")}, "prompt", "5 segments; at most 4 segments"),
-        (CHAT, user(SEP.join("abcdef")), "prompt", "5 segments; at most 4 segments"),
+        (GENERATE, {"text": SEP.join("abcdef")}, "prompt", "6 segments; at most 4 segments"),
+        (CHAT, user(SEP.join("abcdef")), "prompt", "6 segments; at most 4 segments"),
         (
             GENERATE,
             {"text": "a", "sampling_params": {"custom_params": {"pic": {"segments": 1}}}},
