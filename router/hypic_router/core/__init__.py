@@ -1,1 +1,1 @@
-"""Decisions of the router. Pure."""
+"""Decisions of the router. Pure: frozen values in, frozen values out."""

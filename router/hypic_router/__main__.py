@@ -1,0 +1,106 @@
+"""Composes the router from its settings and runs it until it is told to stop."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator
+
+from . import logs, server, settings
+from .app import Back, Front, Running
+from .core.workers import Address
+from .discovery import static
+from .discovery.pods import Pods
+from .exchange import Tools
+from .fleet import FleetStore
+from .metrics import Metrics
+from .proxy import Proxy
+from .settings import Settings
+from .upstream import Upstream
+from .watch.supervisor import Supervisor
+
+log = logging.getLogger(__name__)
+
+
+def _discovered(chosen: Settings) -> AsyncIterator[tuple[Address, ...]]:
+    if chosen.kube_api is None:
+        return static.addresses(chosen.engines)
+    pods = Pods(
+        chosen.kube_api,
+        namespace=chosen.namespace,
+        cluster=chosen.cluster,
+        port=chosen.engine_port,
+    )
+    return pods.addresses()
+
+
+async def serve(
+    chosen: Settings, stop: asyncio.Event, started: asyncio.Future[tuple[int, int]] | None = None
+) -> None:
+    """Serves until ``stop`` is set, then lets running requests end.
+
+    Args:
+        chosen: the settings.
+        stop: set from outside.
+        started: gets the two ports once they listen.
+    """
+    store, metrics, running = FleetStore(), Metrics(), Running()
+    upstream = Upstream(connect_s=chosen.limits.connect_s)
+    tools = Tools(store, upstream, metrics, chosen.limits)
+    proxy = Proxy(tools, policy=chosen.policy)
+    front = Front(chosen, tools, proxy, running)
+    back = Back(chosen, tools)
+    supervisor = Supervisor(store, metrics, chosen.probing)
+    watching = asyncio.create_task(supervisor.run(_discovered(chosen)))
+    front_runner, port = await server.start(
+        front.serve, host=chosen.host, port=chosen.port, limits=chosen.limits
+    )
+    back_runner, metrics_port = await server.start(
+        back.serve, host=chosen.host, port=chosen.metrics_port, limits=chosen.limits
+    )
+    log.info("Serving", extra={"port": port, "metrics_port": metrics_port})
+    if started is not None:
+        started.set_result((port, metrics_port))
+    try:
+        stopped = asyncio.create_task(stop.wait())
+        await asyncio.wait((stopped, watching), return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        await _leave(chosen, running)
+    finally:
+        watching.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await watching
+        await front_runner.cleanup()
+        await back_runner.cleanup()
+        await upstream.close()
+
+
+async def _leave(chosen: Settings, running: Running) -> None:
+    """Stops being ready, serves on until that is known everywhere, then waits for the rest."""
+    running.leaving = True
+    log.info("Leaving", extra={"running": running.count})
+    await asyncio.sleep(chosen.unlisted_s)
+    if running.count:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(running.idle.wait(), chosen.shutdown_s)
+    log.info("Left", extra={"running": running.count})
+
+
+async def _until_signalled(chosen: Settings) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await serve(chosen, stop)
+
+
+def main() -> None:
+    """The command ``hypic-router``."""
+    chosen = settings.parse(sys.argv[1:])
+    logs.start(chosen.log_level)
+    asyncio.run(_until_signalled(chosen))
+
+
+if __name__ == "__main__":
+    main()

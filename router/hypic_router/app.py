@@ -1,0 +1,225 @@
+"""The front and the metrics port: routes, limits, errors and CORS, in the server's terms.
+
+Does not choose engines and does not speak to them; how HTTP is served is in `server`.
+"""
+
+import asyncio
+import json
+import logging
+import re
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+from hypic_engine.errors import RequestError
+
+from . import errors
+from .core.choose import candidates, nobody
+from .core.prompt import Endpoint, Prompt, prompt
+from .errors import RouterError
+from .exchange import Call, Tools
+from .fleet import published
+from .proxy import Proxy
+from .server import Connection, read_body
+from .settings import Settings
+
+REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
+CLIENT_LEFT = 499
+MODELS = "/v1/models"
+# Passed on as they are to any engine: nothing in them makes one engine better than another.
+ERRANDS = ("/tokenize", "/detokenize", "/v1/tokenize", "/v1/detokenize")
+ERRAND = Prompt(output_tokens=0)
+
+log = logging.getLogger(__name__)
+
+Route = Callable[[Connection], Awaitable[int]]
+
+
+@dataclass(slots=True)
+class Running:
+    """Requests under way, and whether new ones are still welcome."""
+
+    count: int = 0
+    leaving: bool = False
+    idle: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Front:
+    """The port that clients use."""
+
+    def __init__(self, settings: Settings, tools: Tools, proxy: Proxy, running: Running) -> None:
+        self._settings = settings
+        self._tools = tools
+        self._proxy = proxy
+        self._running = running
+        generating = {str(endpoint): {"POST": self._generate} for endpoint in Endpoint}
+        errands = {path: {"POST": self._errand} for path in ERRANDS}
+        self._routes: Mapping[str, Mapping[str, Route]] = {
+            **generating,
+            **errands,
+            MODELS: {"GET": self._models},
+            "/health": {"GET": self._health},
+            "/ready": {"GET": self._ready},
+        }
+
+    async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answers one request, whatever happens."""
+        connection = Connection(request, cors=self._settings.cors_origins)
+        connection.request_id = _request_id(request)
+        connection.closing = self._running.leaving
+        self._running.count += 1
+        self._running.idle.clear()
+        code = CLIENT_LEFT
+        try:
+            code = await self._answer(connection)
+        finally:
+            self._running.count -= 1
+            if self._running.count == 0:
+                self._running.idle.set()
+            self._tools.metrics.requests.labels(str(code)).inc()
+        return connection.response
+
+    async def _answer(self, connection: Connection) -> int:
+        try:
+            return await self._routed(connection)
+        except RequestError as error:
+            return await self._refuse(
+                connection, errors.BadRequestError(str(error), param=error.field)
+            )
+        except RouterError as error:
+            return await self._refuse(connection, error)
+        except ConnectionError:
+            raise
+        except Exception:
+            log.exception("Request failed", extra={"request_id": connection.request_id})
+            if connection.begun:
+                raise
+            return await self._refuse(
+                connection, RouterError("the router failed; its log says why")
+            )
+
+    async def _refuse(self, connection: Connection, error: RouterError) -> int:
+        self._tools.metrics.errors.labels(error.code).inc()
+        log.info(
+            "Refused a request",
+            extra={
+                "status": error.status,
+                "reason": error.code,
+                "param": error.param,
+                "request_id": connection.request_id,
+            },
+        )
+        return await connection.send_json(error.status, error.body, error.headers)
+
+    async def _routed(self, connection: Connection) -> int:
+        request = connection.request
+        methods = self._routes.get(request.path) or self._below(request.path)
+        if methods is None:
+            raise errors.NotFoundError(f"there is no {request.path[:200]} here")
+        allow = ", ".join(sorted({*methods, "OPTIONS", *(["HEAD"] if "GET" in methods else [])}))
+        if request.method == "OPTIONS":
+            return await connection.send_options(allow)
+        method = "GET" if request.method == "HEAD" else request.method
+        route = methods.get(method)
+        if route is None:
+            raise errors.MethodNotAllowedError(
+                f"{request.path} does not take {request.method[:20]}; it takes {allow}", allow=allow
+            )
+        return await route(connection)
+
+    def _below(self, path: str) -> Mapping[str, Route] | None:
+        """Routes of paths that hold a name."""
+        one_model = path.startswith(f"{MODELS}/") and not {"", ".", ".."} & set(path[4:].split("/"))
+        return {"GET": self._errand} if one_model else None
+
+    async def _generate(self, connection: Connection) -> int:
+        call = await self._call(connection, "POST")
+        endpoint = Endpoint(connection.request.path)
+        return await self._proxy.serve(
+            call, prompt(endpoint, call.body, self._settings.names), connection
+        )
+
+    async def _errand(self, connection: Connection) -> int:
+        method = "GET" if connection.request.method == "HEAD" else connection.request.method
+        return await self._proxy.serve(await self._call(connection, method), ERRAND, connection)
+
+    async def _models(self, connection: Connection) -> int:
+        """An engine's own list; ours while there is no engine, so that clients find the model."""
+        try:
+            return await self._errand(connection)
+        except (errors.NoEngineError, errors.EngineError):
+            name = self._settings.names.model
+            model = {"id": name, "object": "model", "created": 0, "owned_by": "hypic", "root": name}
+            body = json.dumps({"object": "list", "data": [model]}).encode()
+            return await connection.send_json(200, body)
+
+    async def _call(self, connection: Connection, method: str) -> Call:
+        received_s = time.monotonic()
+        request = connection.request
+        limits = self._settings.limits
+        body = await read_body(request, limit=limits.body_bytes, within_s=limits.body_s)
+        return Call(
+            method=method,
+            target=request.rel_url.raw_path_qs,
+            headers=connection.headers(),
+            body=body,
+            request_id=connection.request_id,
+            received_s=received_s,
+            explain=request.headers.get("x-hypic-explain") == "1",
+        )
+
+    async def _health(self, connection: Connection) -> int:
+        return await connection.send_json(200, b'{"status":"ok"}')
+
+    async def _ready(self, connection: Connection) -> int:
+        if self._running.leaving:
+            raise errors.NoEngineError("the router is shutting down")
+        snapshot = self._tools.store.snapshot
+        if not candidates(snapshot, (), time.monotonic()):
+            raise errors.NoEngineError(nobody(snapshot, ()))
+        return await connection.send_json(200, b'{"status":"ready"}')
+
+
+class Back:
+    """The metrics port, which is not for clients."""
+
+    def __init__(self, settings: Settings, tools: Tools) -> None:
+        self._settings = settings
+        self._tools = tools
+
+    async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answers ``/metrics`` and ``/fleet``."""
+        snapshot = self._tools.store.snapshot
+        match request.method, request.path:
+            case "GET" | "HEAD", "/metrics":
+                text = self._tools.metrics.text(snapshot)
+                kind = "text/plain; version=0.0.4; charset=utf-8"
+                return web.Response(body=text, headers={"Content-Type": kind})
+            case "GET" | "HEAD", "/fleet":
+                shown: dict[str, Any] = {
+                    "model": self._settings.names.model,
+                    "policy": self._settings.policy,
+                    "bytes_per_token": round(snapshot.rates.bytes_per_token, 3),
+                    "fill_tokens_per_s": round(snapshot.rates.fill_tokens_per_s),
+                    "engines": published(snapshot, time.monotonic()),
+                }
+                return _json(200, json.dumps(shown).encode())
+            case "GET" | "HEAD", "/health":
+                return _json(200, b'{"status":"ok"}')
+            case _:
+                return _json(
+                    404, errors.NotFoundError(f"there is no {request.path[:200]} here").body
+                )
+
+
+def _json(status: int, body: bytes) -> web.Response:
+    return web.Response(status=status, body=body, content_type="application/json")
+
+
+def _request_id(request: web.BaseRequest) -> str:
+    given = request.headers.get("x-request-id", "")
+    return given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex

@@ -1,0 +1,120 @@
+"""Which engine gets a prompt: filter, score, break ties. Says why.
+
+Does not count the work it gives out; `fleet` does, in the same step of the event loop.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from .prompt import Prompt
+from .score import Offer, Policy, Sizes, survey
+from .workers import Fleet, State, Worker
+
+# Costs closer than this are equal: the rotating start decides, so that a burst spreads.
+TIE_S = 1e-6
+SPREAD = "spread"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One engine for one prompt.
+
+    Attributes:
+        offer: the engine as it was when chosen, and what it has for the prompt.
+        size: the prompt in tokens.
+        label: a bounded word for metrics.
+        reason: words for people.
+        stream: whether its answer is streamed.
+    """
+
+    offer: Offer
+    size: Sizes
+    label: str
+    reason: str
+    stream: bool
+
+    @property
+    def worker(self) -> Worker:
+        """The engine, as it was when chosen."""
+        return self.offer.worker
+
+    @property
+    def cold_tokens(self) -> float:
+        """What the engine has to fill for this prompt."""
+        return self.offer.cold_tokens(self.size)
+
+    @property
+    def work_tokens(self) -> float:
+        """What this request adds to the engine's work, in tokens of prefill."""
+        return self.cold_tokens + self.size.output
+
+
+def candidates(fleet: Fleet, tried: Collection[str], now_s: float) -> list[Worker]:
+    """The engines that may be asked.
+
+    Where no ready engine is left, those that are merely late are asked, and where every breaker is
+    open they count as closed: trying one beats refusing everybody.
+    """
+    for state in (State.READY, State.LATE):
+        able = [w for w in fleet.workers if w.state is state and w.at.name not in tried]
+        if able:
+            return [worker for worker in able if worker.breaker.admits(now_s)] or able
+    return []
+
+
+def choose(
+    prompt: Prompt,
+    fleet: Fleet,
+    policy: Policy,
+    *,
+    turn: int,
+    now_s: float,
+    tried: Collection[str] = (),
+) -> Choice | None:
+    """The engine with the lowest cost, ``None`` when there is none to ask.
+
+    Args:
+        prompt: the request.
+        fleet: the engines.
+        policy: the cost of one of them.
+        turn: where to begin among equals; the caller counts it up.
+        now_s: the moment, for breakers.
+        tried: names of engines that failed this request already.
+    """
+    workers = candidates(fleet, tried, now_s)
+    if not workers:
+        return None
+    start = turn % len(workers)
+    workers = workers[start:] + workers[:start]
+    names = {worker.at.name for worker in workers}
+    others = [worker for worker in fleet.workers if worker.at.name not in names]
+    size, offers = survey(prompt, workers, others, fleet.rates)
+    costs = [policy.cost(prompt, size, offer, fleet.rates) for offer in offers]
+    lowest = min(costs) + TIE_S
+    chosen = next(offer for offer, cost in zip(offers, costs, strict=True) if cost <= lowest)
+    reason = policy.words(prompt, size, chosen, fleet.rates)
+    label = policy.label or _label(chosen, offers)
+    if label == SPREAD:
+        reason += "; another holds more but has more to do"
+    return Choice(chosen, size, label, reason, prompt.stream)
+
+
+def _label(chosen: Offer, offers: Sequence[Offer]) -> str:
+    """Why the cheapest engine is the cheapest."""
+    if chosen.held_tokens < max(offer.held_tokens for offer in offers):
+        return SPREAD
+    return "held" if chosen.n_held else "least_load"
+
+
+def nobody(fleet: Fleet, tried: Collection[str]) -> str:
+    """Why there is no engine to ask, naming what is missing."""
+    if not fleet.workers:
+        return "no engine is known: none is discovered yet"
+    missing = [
+        f"{w.at.name} is {w.state.value}: {w.reason}"
+        for w in fleet.workers
+        if w.state is not State.READY
+    ]
+    failed = [f"{name} failed this request" for name in tried]
+    shown = "; ".join((failed + missing)[:8])
+    return f"none of {len(fleet.workers)} engines can take this request ({shown})"

@@ -1,0 +1,161 @@
+"""Which segments one engine holds, from what it says about its cache.
+
+Reads no socket and no clock: whoever follows the engine feeds lines in, and reads a snapshot when
+the result is stale.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+
+from hypic_engine.contract.events import (
+    Alias,
+    Alive,
+    Gap,
+    Hello,
+    Item,
+    Line,
+    Page,
+    Removed,
+    Stored,
+)
+
+from .layered import Layered
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One digest's segment: the engine's key of it and its length."""
+
+    key: str
+    n_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Residency:
+    """What one engine is known to hold.
+
+    Attributes:
+        epoch: the engine's epoch that all of this belongs to; empty when nothing is known.
+        seq: the last event that is included.
+        stale: whether events were missed, so that a snapshot must be read before following on.
+        digests: request digest to the segment that it reaches.
+        keys: engine key to its digests.
+    """
+
+    epoch: str = ""
+    seq: int = 0
+    stale: bool = True
+    digests: Layered[str, Held] = field(default_factory=Layered)
+    keys: Layered[str, tuple[str, ...]] = field(default_factory=Layered)
+
+    def held(self, digest: str) -> int | None:
+        """Tokens of the segment with this digest, ``None`` when it is not held."""
+        found = self.digests.get(digest)
+        return None if found is None else found.n_tokens
+
+    def lengths(self, digests: Collection[str]) -> dict[str, int]:
+        """Tokens of those segments among ``digests`` that are held."""
+        top, base = self.digests.top, self.digests.base
+        if not top and not base:
+            return {}
+        found: dict[str, int] = {}
+        for digest in digests:
+            held = top[digest] if digest in top else base.get(digest)
+            if held is not None:
+                found[digest] = held.n_tokens
+        return found
+
+
+NOTHING = Residency()
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What a batch of lines changes, seen over the residency it starts from."""
+
+    start: Residency
+    digests: dict[str, Held | None] = field(default_factory=dict)
+    keys: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
+
+    def _digests_of(self, key: str) -> tuple[str, ...]:
+        found = self.keys[key] if key in self.keys else self.start.keys.get(key)
+        return found or ()
+
+    def _held(self, digest: str) -> Held | None:
+        return self.digests[digest] if digest in self.digests else self.start.digests.get(digest)
+
+    def add(self, item: Item) -> None:
+        known = self._digests_of(item.key)
+        self.keys[item.key] = known + tuple(d for d in item.digests if d not in known)
+        for digest in self.keys[item.key] or ():
+            self.digests[digest] = Held(item.key, item.n_tokens)
+
+    def remove(self, key: str) -> None:
+        for digest in self._digests_of(key):
+            held = self._held(digest)
+            if held is not None and held.key == key:
+                self.digests[digest] = None
+        self.keys[key] = None
+
+    def applied(self, seq: int) -> Residency:
+        return replace(
+            self.start,
+            seq=seq,
+            digests=self.start.digests.with_changes(self.digests),
+            keys=self.start.keys.with_changes(self.keys),
+        )
+
+
+def after(residency: Residency, lines: Iterable[Line]) -> Residency:
+    """The residency once ``lines`` have been read, in their order.
+
+    A line that was seen already changes nothing. A missing one, or another epoch, makes the result
+    stale: what is held is then unknown until a snapshot has been read.
+    """
+    changes, seq = _Changes(residency), residency.seq
+    for line in lines:
+        if _missed(residency, seq, line):
+            epoch = line.epoch if isinstance(line, Hello) else residency.epoch
+            return Residency(epoch=epoch)
+        match line:
+            case Hello() | Alive() | Gap():
+                continue
+            case _ if line.seq <= seq:
+                continue
+            case Stored(seq, item) | Alias(seq, item):
+                changes.add(item)
+            case Removed(seq, key):
+                changes.remove(key)
+            case _:
+                seq = line.seq
+                changes = _Changes(Residency(residency.epoch, seq, stale=False))
+    return changes.applied(seq)
+
+
+def _missed(residency: Residency, seq: int, line: Line) -> bool:
+    """Whether ``line`` shows that events after ``seq`` did not reach us."""
+    match line:
+        case Hello(epoch, last):
+            return residency.stale or epoch != residency.epoch or last < seq
+        case Gap():
+            return True
+        case Alive(last):
+            return last > seq
+        case _:
+            return line.seq > seq + 1
+
+
+def with_page(building: Residency, page: Page) -> Residency:
+    """A snapshot being built, with one more page.
+
+    Start from `NOTHING`. Events after the *first* page's number are to be read again, because pages
+    are cut while the engine works: seeing an event twice changes nothing, missing one would.
+    A page of another epoch than the first gives a stale residency: start again.
+    """
+    first = building.epoch == ""
+    if not first and page.epoch != building.epoch:
+        return NOTHING
+    changes = _Changes(replace(building, epoch=page.epoch, stale=False))
+    for item in page.items:
+        changes.add(item)
+    return changes.applied(page.seq if first else building.seq)

@@ -1,0 +1,197 @@
+"""The single writer of the current `Fleet`; requests read its snapshots.
+
+Each method is one change and runs between two awaits, so no reader sees half of it. No IO.
+"""
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+
+from .core import breaker as breakers
+from .core.breaker import Breaker
+from .core.choose import Choice
+from .core.residency import Residency
+from .core.workers import Address, Fleet, Health, Load, Rates, State, Worker
+
+# One measurement moves a learned rate by this share; small prompts say nothing about speed.
+LEARNING = 0.1
+SMALLEST_MEASURED_TOKENS = 512
+SMALLEST_MEASURED_BYTES = 256
+
+
+@dataclass(eq=False, slots=True)
+class Ticket:
+    """One request at one engine, from the moment of choosing to its end.
+
+    Attributes:
+        choice: why it went there.
+        sent_s: when.
+        alone: whether the engine had nothing else to do, so that its time can be measured.
+        on_lost: called when the engine vanishes while nothing of the answer has come.
+        waiting: whether nothing of the answer has come.
+    """
+
+    choice: Choice
+    sent_s: float
+    alone: bool
+    on_lost: Callable[[], None] | None = None
+    waiting: bool = True
+
+    @property
+    def at(self) -> Address:
+        """The engine it went to."""
+        return self.choice.worker.at
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One engine's current value, and the requests it has."""
+
+    worker: Worker
+    tickets: set[Ticket] = field(default_factory=set)
+
+
+class FleetStore:
+    """Keeps the fleet."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._entries: dict[str, _Entry] = {}
+        self._rates = Rates()
+        self._snapshot: Fleet | None = None
+
+    @property
+    def snapshot(self) -> Fleet:
+        """The fleet as it is now."""
+        if self._snapshot is None:
+            workers = tuple(entry.worker for entry in self._entries.values())
+            self._snapshot = Fleet(workers, self._rates)
+        return self._snapshot
+
+    def _change(self, at: Address, change: Callable[[Worker], Worker]) -> None:
+        """Replaces one engine's value, unless another engine has its name by now."""
+        entry = self._entries.get(at.name)
+        if entry is not None and _same(entry.worker.at, at):
+            entry.worker = change(entry.worker)
+            self._snapshot = None
+
+    def _change_load(self, at: Address, change: Callable[[Load], Load]) -> None:
+        self._change(at, lambda worker: replace(worker, load=change(worker.load)))
+
+    def _change_breaker(self, at: Address, change: Callable[[Breaker], Breaker]) -> None:
+        self._change(at, lambda worker: replace(worker, breaker=change(worker.breaker)))
+
+    def discovered(self, found: Collection[Address]) -> tuple[list[Address], list[Address]]:
+        """Makes the fleet hold exactly the engines in ``found``; returns who came and who left.
+
+        An engine that only changed its state keeps what is known of it. One that left loses the
+        requests that wait for it.
+        """
+        wanted = {address.name: address for address in found}
+        known = {name: entry.worker.at for name, entry in self._entries.items()}
+        gone = [
+            at for name, at in known.items() if name not in wanted or not _same(wanted[name], at)
+        ]
+        for at in gone:
+            self.lost(at)
+            del self._entries[at.name]
+        came = [at for name, at in wanted.items() if name not in self._entries]
+        for at in wanted.values():
+            entry = self._entries.setdefault(at.name, _Entry(Worker(at)))
+            entry.worker = replace(entry.worker, at=at)
+        self._snapshot = None
+        return came, gone
+
+    def probed(self, at: Address, health: Health) -> None:
+        """An engine answered a probe, or did not; a good answer lets its breaker try it."""
+        self._change(at, lambda worker: replace(worker, health=health))
+
+    def holds(self, at: Address, residency: Residency) -> None:
+        """What an engine holds has become known, or unknown."""
+        self._change(at, lambda worker: replace(worker, residency=residency))
+
+    def lost(self, at: Address) -> None:
+        """An engine is gone or dead: requests that have nothing from it go elsewhere."""
+        entry = self._entries.get(at.name)
+        for ticket in list(entry.tickets) if entry is not None else ():
+            if ticket.waiting and ticket.on_lost is not None:
+                ticket.on_lost()
+
+    def dispatched(self, choice: Choice) -> Ticket:
+        """Counts a request at its engine, before anything is sent."""
+        at = choice.worker.at
+        ticket = Ticket(choice, self._clock(), alone=choice.worker.load.requests == 0)
+        if (entry := self._entries.get(at.name)) is not None:
+            entry.tickets.add(ticket)
+        digests = choice.size.segments
+        self._change_load(at, lambda load: load.with_work(choice.work_tokens, digests))
+        self._change_breaker(at, breakers.sent)
+        self._learn_sizes(choice)
+        return ticket
+
+    def answered(self, ticket: Ticket) -> None:
+        """The first piece of the answer came: its prefill is done and the engine works."""
+        ticket.waiting = False
+        cold = ticket.choice.cold_tokens
+        self._change_load(ticket.at, lambda load: load.with_less(cold))
+        if ticket.choice.worker.breaker != breakers.CLOSED:
+            self._change_breaker(ticket.at, breakers.succeeded)
+        self._learn_speed(ticket)
+
+    def ended(self, ticket: Ticket, *, failed: bool = False) -> None:
+        """The request is over; ``failed`` when that was the engine's fault."""
+        choice = ticket.choice
+        left = choice.work_tokens if ticket.waiting else choice.size.output
+        if (entry := self._entries.get(ticket.at.name)) is not None:
+            entry.tickets.discard(ticket)
+        digests = choice.size.segments
+        self._change_load(ticket.at, lambda load: load.without_work(left, digests))
+        if failed:
+            self._change_breaker(ticket.at, lambda b: breakers.failed(b, self._clock()))
+        elif ticket.waiting:
+            self._change_breaker(ticket.at, breakers.released)
+
+    def _learn_sizes(self, choice: Choice) -> None:
+        """Bytes in a token, from segments whose length some engine has told."""
+        known = choice.size.measured_bytes
+        if known >= SMALLEST_MEASURED_BYTES and choice.size.measured_tokens:
+            ratio = known / choice.size.measured_tokens
+            kept = self._rates.bytes_per_token
+            self._rates = replace(
+                self._rates, bytes_per_token=min(max(kept + LEARNING * (ratio - kept), 0.25), 64.0)
+            )
+
+    def _learn_speed(self, ticket: Ticket) -> None:
+        """Prefill speed, from streams that had their engine to themselves."""
+        cold = ticket.choice.cold_tokens
+        if ticket.alone and ticket.choice.stream and cold >= SMALLEST_MEASURED_TOKENS:
+            speed = cold / max(self._clock() - ticket.sent_s, 1e-3)
+            kept = self._rates.fill_tokens_per_s
+            self._rates = replace(
+                self._rates,
+                fill_tokens_per_s=min(max(kept + LEARNING * (speed - kept), 50.0), 1e6),
+            )
+
+
+def _same(one: Address, other: Address) -> bool:
+    return (one.url, one.uid) == (other.url, other.uid)
+
+
+def published(fleet: Fleet, now_s: float) -> list[dict[str, object]]:
+    """The fleet for people and for the operator, one object an engine."""
+    return [
+        {
+            "name": worker.at.name,
+            "url": worker.at.url,
+            "state": worker.state.value,
+            "draining": worker.state is State.DRAINING,
+            "reason": worker.reason,
+            "requests": worker.load.requests,
+            "work_tokens": round(worker.load.tokens),
+            "segments": len(worker.residency.keys),
+            "epoch": worker.residency.epoch,
+            "seq": worker.residency.seq,
+            "breaker": worker.breaker.state(now_s),
+        }
+        for worker in fleet.workers
+    ]

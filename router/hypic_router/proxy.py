@@ -1,0 +1,138 @@
+"""Serves one request from the fleet: chooses an engine, and another where that is safe.
+
+Counts what it does and says why; how one engine is spoken to is in `exchange`.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .core import budget as budgets
+from .core.budget import Budget
+from .core.choose import Choice, choose, nobody
+from .core.prompt import Prompt
+from .core.score import POLICIES
+from .errors import (
+    BrokenError,
+    DrainingError,
+    EngineError,
+    LateError,
+    LostError,
+    NoEngineError,
+    StaleError,
+    UnreachableError,
+)
+from .exchange import Call, Caller, Exchange, Tools
+
+# A request that broke as many engines may be what breaks them.
+ENGINES_ONE_REQUEST_MAY_BREAK = 2
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Course:
+    """How far one request has come."""
+
+    tried: list[str] = field(default_factory=list)
+    fresh: bool = False
+    broke: int = 0
+
+
+class Proxy:
+    """Serves requests from the fleet."""
+
+    def __init__(self, tools: Tools, *, policy: str) -> None:
+        self._tools = tools
+        self._policy = POLICIES[policy]
+        self._budget = Budget()
+        self._turn = 0
+
+    async def serve(self, call: Call, prompt: Prompt, caller: Caller) -> int:
+        """Answers one request and returns the status that was sent.
+
+        Raises:
+            NoEngineError: nobody can be asked.
+            EngineError: those who were asked failed, and nothing has reached the client.
+        """
+        self._budget = budgets.earned(self._budget)
+        course = _Course()
+        failure: EngineError | None = None
+        while True:
+            choice = self._choose(prompt, course.tried)
+            if choice is None:
+                raise failure or NoEngineError(nobody(self._tools.store.snapshot, course.tried))
+            try:
+                return await self._at(choice, call, prompt, caller, fresh=course.fresh)
+            except EngineError as error:
+                failure = error
+            log.warning(
+                "Engine failed a request",
+                extra={
+                    "engine": choice.worker.at.name,
+                    "reason": failure.code,
+                    "detail": str(failure),
+                    "request_id": call.request_id,
+                },
+            )
+            if not self._again(course, choice, failure):
+                raise failure
+            self._tools.metrics.retries.labels(failure.code).inc()
+
+    def _choose(self, prompt: Prompt, tried: Sequence[str]) -> Choice | None:
+        self._turn += 1
+        return choose(
+            prompt,
+            self._tools.store.snapshot,
+            self._policy,
+            turn=self._turn,
+            now_s=time.monotonic(),
+            tried=tried,
+        )
+
+    def _again(self, course: _Course, choice: Choice, failure: EngineError) -> bool:
+        """Whether to send the request once more; where, is for the next choice."""
+        if isinstance(failure, StaleError) and not course.fresh:
+            course.fresh = True
+            return True
+        course.tried.append(choice.worker.at.name)
+        course.broke += isinstance(failure, BrokenError | StaleError)
+        safe = isinstance(failure, UnreachableError | DrainingError | LostError)
+        safe = safe or course.broke < ENGINES_ONE_REQUEST_MAY_BREAK
+        late = isinstance(failure, LateError)
+        if late or not safe or len(course.tried) >= self._tools.limits.attempts:
+            return False
+        if not self._budget.allows():
+            return False
+        self._budget = budgets.spent(self._budget)
+        return True
+
+    async def _at(
+        self, choice: Choice, call: Call, prompt: Prompt, caller: Caller, *, fresh: bool
+    ) -> int:
+        """Asks one engine; raises only while nothing has reached the client."""
+        ticket = self._tools.store.dispatched(choice)
+        self._tools.metrics.choice.labels(choice.label).inc()
+        self._tools.metrics.queue.observe(time.monotonic() - call.received_s)
+        log.debug(
+            "Chose an engine",
+            extra={
+                "engine": choice.worker.at.name,
+                "choice": choice.label,
+                "reason": choice.reason,
+                "request_id": call.request_id,
+            },
+        )
+        failed = False
+        try:
+            status, failed = await Exchange(self._tools, ticket, call, prompt).run(
+                caller, fresh=fresh
+            )
+        except EngineError as error:
+            failed = not isinstance(error, StaleError | DrainingError)
+            raise
+        else:
+            return status
+        finally:
+            self._tools.store.ended(ticket, failed=failed)

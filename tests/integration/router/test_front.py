@@ -1,0 +1,307 @@
+"""What clients meet: routes, errors, headers, limits, and OpenAI's own SDK."""
+
+import asyncio
+import gzip
+import json
+
+import openai
+import pytest
+
+from hypic_router.settings import Limits
+
+from ...support.fake_engine import FakeEngine, plain, says
+from ...support.routers import chat, routing
+from ...support.wire import Call, ask, eventually
+
+
+@pytest.fixture
+async def engine():
+    async with FakeEngine() as engine:
+        yield engine
+
+
+@pytest.fixture
+async def router(engine):
+    async with routing([engine.url], cors_origins=("https://chat.example.test",)) as router:
+        yield router
+
+
+async def test_a_body_reaches_the_engine_byte_for_byte(engine, router):
+    raw = b'{ "messages":[{"role":"user","content":"caf\\u00e9 \xf0\x9f\x98\x80"}],'
+    raw += b'\n "odd": [1.0e3, null],"odd":2 }'
+    reply = await ask(router.url, "/v1/chat/completions", raw=raw)
+    assert reply.status == 200
+    assert engine.generated[0].body == raw
+
+
+async def test_an_answer_comes_back_with_status_headers_and_bytes_of_the_engine(engine, router):
+    engine.behave = says(plain(418, {"object": "error", "message": "teapot"}, b"X-Engine: yes"))
+    reply = await router.chat()
+    assert reply.status == 418
+    assert reply.header("x-engine") == "yes"
+    assert reply.json() == {"object": "error", "message": "teapot"}
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions", "/generate"])
+async def test_every_generating_route_is_passed_on(engine, router, path):
+    body = {**chat(), "prompt": "Say hello.", "text": "Say hello."}
+    reply = await ask(router.url, f"{path}?x=%20y", body)
+    assert reply.status == 200
+    assert engine.generated[0].target == f"{path}?x=%20y"
+
+
+async def test_models_and_tokenize_are_the_engines(router):
+    models = await ask(router.url, "/v1/models", method="GET")
+    assert models.json()["data"][0]["id"] == "tiny"
+    head = await ask(router.url, "/v1/models", method="HEAD")
+    assert (head.status, head.body) == (200, b"")
+    tokens = await ask(router.url, "/tokenize", {"prompt": "abc"})
+    assert tokens.json()["count"] == 3
+
+
+async def test_without_an_engine_the_model_is_still_listed_and_requests_say_what_is_missing():
+    async with (
+        FakeEngine(ready=(503, {"reason": "weights are loading"})) as engine,
+        routing([engine.url], ready=0) as router,
+    ):
+        await eventually(lambda: engine.seen)
+        models = await ask(router.url, "/v1/models", method="GET")
+        assert [model["id"] for model in models.json()["data"]] == ["tiny"]
+        reply = await eventually_refused(router)
+        assert reply.header("retry-after") == "2"
+        assert engine.url in reply.json()["error"]["message"]
+        assert (await ask(router.url, "/health", method="GET")).status == 200
+        assert (await ask(router.url, "/ready", method="GET")).status == 503
+        engine.ready = (200, {})
+        await router.ready(1)
+        assert (await ask(router.url, "/ready", method="GET")).status == 200
+        assert (await router.chat()).status == 200
+
+
+async def eventually_refused(router):
+    async def refused():
+        reply = await router.chat()
+        assert reply.status == 503
+        return reply if b"weights are loading" in reply.body else None
+
+    return await eventually(refused)
+
+
+@pytest.mark.parametrize(
+    ("raw", "param"),
+    [
+        (b'{"model": "x", ', "body"),
+        (b"", "body"),
+        (b"[]", "body"),
+        (b'{"messages":[{"role":"user","content":"a"}],"temperature":NaN}', "body"),
+        (b"[" * 100_000, "body"),
+        (b"\xff\xfe\x00", "body"),
+        (b"{}", "messages"),
+        (b'{"messages": []}', "messages"),
+        (b'{"messages": null}', "messages"),
+    ],
+)
+async def test_bad_bodies_get_400_that_names_the_field(router, engine, raw, param):
+    reply = await ask(router.url, "/v1/chat/completions", raw=raw)
+    assert reply.status == 400
+    error = reply.json()["error"]
+    assert error["param"] == param
+    assert param in error["message"]
+    assert error["type"] == "invalid_request_error"
+    assert not engine.generated
+
+
+async def test_too_many_segments_are_refused_with_the_limit(router, engine):
+    text = "<<PIC_SEP>>".join(f"document {i}" for i in range(18))
+    for path, field in (("/generate", "text"), ("/v1/completions", "prompt")):
+        reply = await ask(router.url, path, {field: text})
+        assert reply.status == 400
+        assert "18 segments" in reply.json()["error"]["message"]
+        assert "at most 16 segments" in reply.json()["error"]["message"]
+    assert not engine.generated
+    assert (await router.chat()).status == 200
+
+
+async def test_a_body_past_the_limit_gets_413_announced_or_not(engine):
+    async with routing([engine.url], limits=Limits(body_bytes=1_000)) as router:
+        announced = await router.chat("x" * 2_000)
+        assert announced.status == 413
+        assert announced.json()["error"]["code"] == "body_too_large"
+        body = b"%x\r\n%s\r\n0\r\n\r\n" % (3_000, b"y" * 3_000)
+        async with Call(
+            router.url, "/generate", raw=body, headers=("Transfer-Encoding: chunked",)
+        ) as call:
+            assert (await call.all()).status == 413
+        assert not engine.generated
+
+
+async def test_a_body_that_does_not_arrive_gets_408(engine):
+    async with (
+        routing([engine.url], limits=Limits(body_s=0.2)) as router,
+        Call(router.url, "/generate", raw=b"", headers=()) as call,
+    ):
+        call.writer.write(b"POST /generate HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+        assert (await call.all()).status == 400  # the empty body of the helper itself
+        assert (await call.all()).status == 408
+
+
+async def test_a_header_past_the_limit_gets_431(engine):
+    async with routing([engine.url], limits=Limits(header_bytes=4_096)) as router:
+        reply = await router.chat(headers=("X-Long: " + "h" * 5_000,))
+        assert reply.status == 431
+        assert reply.json()["error"]["message"]
+
+
+async def test_what_is_not_http_gets_json(router):
+    host, port = router.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"\x16\x03\x01 what is this\r\n\r\n")
+    raw = await asyncio.wait_for(reader.read(), 5)
+    writer.close()
+    assert raw.split(b" ")[1] == b"400"
+    assert json.loads(raw.split(b"\r\n\r\n", 1)[1])["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "allow"),
+    [
+        ("GET", "/v1/chat/completions", 405, "OPTIONS, POST"),
+        ("DELETE", "/v1/models", 405, "GET, HEAD, OPTIONS"),
+        ("POST", "/v1/nothing", 404, None),
+        ("POST", "/v1//chat/completions", 404, None),
+        ("POST", "/v1/chat/completions/", 404, None),
+        ("GET", "/v1/models/../../flush_cache", 404, None),
+        ("GET", "/v1/models/%2e%2e/x", 404, None),
+        ("GET", "/pic/segments", 404, None),
+        ("GET", "/metrics", 404, None),
+    ],
+)
+async def test_other_methods_and_paths_get_json(router, engine, method, path, status, allow):
+    before = len(engine.generated)
+    reply = await ask(router.url, path, {} if method == "POST" else None, method=method)
+    assert (reply.status, reply.header("allow")) == (status, allow)
+    assert reply.json()["error"]["message"]
+    assert len(engine.generated) == before
+
+
+async def test_a_preflight_needs_no_key_and_strangers_get_nothing(router):
+    asked = "authorization,content-type,x-stainless-os"
+    lines = (f"Access-Control-Request-Headers: {asked}", "Access-Control-Request-Method: POST")
+    path = "/v1/chat/completions"
+    friend = await ask(
+        router.url, path, method="OPTIONS", headers=("Origin: https://chat.example.test", *lines)
+    )
+    assert friend.status == 204
+    assert friend.header("access-control-allow-origin") == "https://chat.example.test"
+    assert friend.header("access-control-allow-headers") == asked
+    assert "POST" in friend.header("access-control-allow-methods")
+    stranger = await ask(
+        router.url, path, method="OPTIONS", headers=("Origin: https://other.test", *lines)
+    )
+    assert stranger.header("access-control-allow-origin") is None
+
+
+async def test_the_answer_carries_the_origin_once_whatever_the_engine_says(router, engine):
+    engine.behave = says(plain(200, {}, b"Access-Control-Allow-Origin: *"))
+    reply = await router.chat(headers=("Origin: https://chat.example.test",))
+    names = [
+        value for name, value in reply.headers if name.lower() == "access-control-allow-origin"
+    ]
+    assert names == ["https://chat.example.test"]
+
+
+async def test_request_ids_and_trace_context_go_through(router, engine):
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    reply = await router.chat(headers=("X-Request-Id: mine-7", f"traceparent: {trace}"))
+    assert reply.header("x-request-id") == "mine-7"
+    assert engine.generated[0].headers["x-request-id"] == "mine-7"
+    assert engine.generated[0].headers["traceparent"] == trace
+    made = await router.chat(headers=("X-Request-Id: not allowed",))
+    assert made.header("x-request-id") == engine.generated[1].headers["x-request-id"]
+    assert made.header("x-request-id") not in ("", "not allowed")
+
+
+async def test_headers_of_one_connection_end_there(router, engine):
+    engine.behave = says(
+        plain(
+            200, {}, b"Connection: keep-alive, X-Private", b"X-Private: 1", b"Keep-Alive: timeout=5"
+        )
+    )
+    reply = await router.chat(
+        headers=("Connection: keep-alive, X-Mine", "X-Mine: 1", "TE: trailers", "X-Kept: 1")
+    )
+    names = [name.lower() for name, _ in reply.headers]
+    assert names.count("content-length") + names.count("transfer-encoding") == 1
+    assert not {"x-private", "keep-alive"} & set(names)
+    sent = engine.generated[0].headers
+    assert "x-kept" in sent
+    assert not {"x-mine", "te"} & set(sent)
+
+
+async def test_a_compressed_answer_stays_as_it_is(router, engine):
+    packed = gzip.compress(b'{"hello": "world"}' * 100)
+    engine.behave = says(plain(200, packed, b"Content-Encoding: gzip"))
+    reply = await router.chat(headers=("Accept-Encoding: gzip, br",))
+    assert reply.header("content-encoding") == "gzip"
+    assert reply.body == packed
+    assert engine.generated[0].headers["accept-encoding"] == "gzip, br"
+    await router.chat(headers=())
+    assert "accept-encoding" not in engine.generated[1].headers
+
+
+async def test_an_error_page_of_the_engine_becomes_json(router, engine):
+    engine.behave = says(plain(502, b"<html>Bad Gateway</html>", kind=b"text/html"))
+    reply = await router.chat()
+    assert reply.status == 502
+    assert "Bad Gateway" in reply.json()["error"]["message"]
+
+
+async def test_the_choice_is_shown_when_asked_for(router, engine):
+    shown = await router.chat()
+    assert shown.header("x-hypic-engine") == engine.url
+    assert shown.header("x-hypic-choice").startswith("least_load: holds 0 of 0 segments")
+    silent = await router.chat(headers=())
+    assert silent.header("x-hypic-choice") is None
+
+
+async def test_a_large_answer_arrives_whole(router, engine):
+    text = "word " * 600_000
+    engine.behave = says(plain(200, {"text": text}))
+    reply = await ask(router.url, "/generate", {"text": "x"})
+    assert reply.json()["text"] == text
+
+
+async def test_the_openai_sdk_works(router):
+    async with openai.AsyncOpenAI(
+        base_url=f"{router.url}/v1", api_key="none", max_retries=0
+    ) as client:
+        messages = [{"role": "user", "content": "Say hello."}]
+        plain_answer = await client.chat.completions.create(model="tiny", messages=messages)
+        assert plain_answer.choices[0].message.content == "abc"
+        stream = await client.chat.completions.create(
+            model="tiny", messages=messages, stream=True, stream_options={"include_usage": True}
+        )
+        parts = [part async for part in stream]
+        assert "".join(p.choices[0].delta.content for p in parts if p.choices) == "abc"
+        assert parts[-1].usage.prompt_tokens_details.cached_tokens == 0
+        assert [model.id async for model in client.models.list()] == ["tiny"]
+        with pytest.raises(openai.BadRequestError, match="messages") as caught:
+            await client.chat.completions.create(model="tiny", messages=[])
+        assert caught.value.param == "messages"
+
+
+async def test_metrics_have_the_names_that_others_read(router):
+    await router.chat()
+    text = (await ask(router.metrics_url, "/metrics", method="GET")).body.decode()
+    for name in (
+        'hypic_router_requests_total{code="200"} 1.0',
+        "hypic_router_ttft_seconds_count 1.0",
+        "hypic_router_inter_token_seconds_count",
+        "hypic_router_queue_seconds_count 1.0",
+        'hypic_router_choice_total{reason="least_load"} 1.0',
+        "hypic_router_predicted_tokens_total",
+        "hypic_router_actual_tokens_total",
+        "hypic_router_held_requests 0.0",
+        'hypic_router_engines{state="ready"} 1.0',
+    ):
+        assert name in text
