@@ -1,5 +1,10 @@
 {{- define "hypic-cluster.name" -}}
-{{- default .Release.Name .Values.name -}}
+{{- $name := default .Release.Name .Values.name -}}
+{{- /* The operator shortens longer names with a hash, and then the Service's name cannot be foreseen. */ -}}
+{{- if or (gt (len $name) 35) (not (regexMatch "^[a-z][-a-z0-9]*$" $name)) -}}
+{{- fail (printf "%q cannot name the cluster's Service: give a `name` of at most 35 small letters, digits and dashes that starts with a letter" $name) -}}
+{{- end -}}
+{{- $name -}}
 {{- end -}}
 
 {{- define "hypic-cluster.labels" -}}
