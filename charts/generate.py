@@ -107,7 +107,8 @@ def leaf_schema(value: Value) -> dict[str, Any]:
         raise SourceError(f"{'.'.join(value.path)} is null and needs a '# @schema' with its type")
     if "enum" in schema:
         schema["enum"] = [*schema["enum"], None]
-    return schema | {"type": [schema["type"], "null"], "default": None}
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    return schema | {"type": [*kinds, "null"], "default": None}
 
 
 def schema(title: str, leaves: list[Value]) -> dict[str, Any]:

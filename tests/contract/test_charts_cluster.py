@@ -67,11 +67,11 @@ def test_what_is_given_is_the_spec():
 
 def test_zero_false_and_empty_maps_that_somebody_gave_are_kept():
     template = {"engine": {"resources": {}}}
-    cluster = render(
-        CHART, model__name="m", prefill__replicas=0, prefill__template=template, router__replicas=0
-    ).one("HypicCluster")
-    assert cluster["spec"]["prefill"] == {"replicas": 0, "template": template}
-    assert cluster["spec"]["router"] == {"replicas": 0}
+    given = {"prefill__template": template, "drain__timeoutSeconds": 0, "pic__seam": 0}
+    cluster = render(CHART, model__name="m", **given).one("HypicCluster")
+    assert cluster["spec"]["prefill"] == {"template": template}
+    assert cluster["spec"]["drain"] == {"timeoutSeconds": 0}
+    assert cluster["spec"]["pic"] == {"seam": 0}
 
 
 def test_the_name_is_the_releases_unless_given():
@@ -120,7 +120,7 @@ def test_without_a_model_helm_says_what_is_missing():
     [
         ({"pic__mode": "fast"}, "/pic/mode"),
         ({"pic__separator": ""}, "/pic/separator"),
-        ({"pic__seam": 8}, "/pic/seam"),
+        ({"pic__seam": True}, "/pic/seam"),
         ({"prefill__replicas": -1}, "/prefill/replicas"),
         ({"prefill__replica": 2}, "replica"),
         ({"prefill__tensorParallel": 0}, "/prefill/tensorParallel"),
