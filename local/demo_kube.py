@@ -82,5 +82,6 @@ class Helm:
         given = [
             word for key in values for word in ("--set-json", f"{key}={json.dumps(values[key])}")
         ]
-        waiting = ["--wait", "--timeout", TOOL_TIMEOUT]
-        self._run("upgrade", "--install", release, str(REPOSITORY / chart), *waiting, *given)
+        # CRDs outlive releases; whichever release left them, this one goes on with them.
+        how = ["--take-ownership", "--wait", "--timeout", TOOL_TIMEOUT]
+        self._run("upgrade", "--install", release, str(REPOSITORY / chart), *how, *given)

@@ -11,11 +11,14 @@ import pytest
 
 from ..support.helm import ROOT, render
 
+MODELS = {"data": [{"id": "tiny-qwen3.5"}]}
 TOKEN = {"choices": [{"text": ""}], "usage": {"completion_tokens": 1}}
 
 
 @contextmanager
-def front_door(*answers: tuple[int, object]) -> Iterator[tuple[str, list[tuple[str, object]]]]:
+def front_door(
+    *answers: tuple[int, object], models: object = MODELS
+) -> Iterator[tuple[str, list[tuple[str, object]]]]:
     """A server that gives these answers in order, the last for ever; address and requests."""
     left = list(answers)
     seen: list[tuple[str, object]] = []
@@ -81,14 +84,14 @@ def test_a_cluster_that_is_starting_is_waited_for():
 @pytest.mark.parametrize(
     ("status", "answer"),
     [
-        (404, {"error": {"message": "unknown model"}}),
+        (404, {"error": {"message": "no such route"}}),
         (200, {"choices": [{"text": ""}], "usage": {"completion_tokens": 0}}),
         (200, {"choices": [], "usage": {"completion_tokens": 1}}),
         (200, {"choices": [{"text": "x"}]}),
         (200, b"<html>"),
         (200, []),
     ],
-    ids=["unknown model", "no token", "no choice", "no usage", "no JSON", "a list"],
+    ids=["no route", "no token", "no choice", "no usage", "no JSON", "a list"],
 )
 def test_an_answer_without_a_token_fails_at_once_and_is_shown(status, answer):
     with front_door((status, answer)) as (host, seen):
@@ -102,5 +105,14 @@ def test_an_answer_without_a_token_fails_at_once_and_is_shown(status, answer):
 def test_nobody_there_fails_when_the_time_is_over():
     done = ask("127.0.0.1:1", timeout_s=0.5)
     assert done.returncode == 1
-    assert "no token within 0.5 s" in done.stderr
+    assert "no token of tiny-qwen3.5 within 0.5 s" in done.stderr
     assert "ConnectionRefusedError" in done.stderr
+
+
+@pytest.mark.parametrize("models", [{"data": [{"id": "other"}]}, {"data": []}, {}, b"<html>"])
+def test_a_front_door_that_serves_another_model_fails_at_once(models):
+    with front_door((200, TOKEN), models=models) as (host, seen):
+        done = ask(host)
+    assert done.returncode == 1
+    assert "no token of tiny-qwen3.5" in done.stderr
+    assert seen == []

@@ -1,4 +1,4 @@
-"""Ask the front door for one token, and fail when none comes.
+"""Ask the front door for one token, and fail when none comes or it serves another model.
 
 Runs in the pod of `helm test` with the standard library alone; knows the address and the model's
 name from the environment. Goes on asking while the cluster starts, and gives up at once on an
@@ -10,19 +10,20 @@ import json
 import os
 import sys
 import time
+from typing import Any
 
 PAUSE_S = 2.0
 NOBODY = 0
 WORTH_WAITING = frozenset({NOBODY, 429, 500, 502, 503, 504})
 
 
-def ask(host: str, model: str, timeout_s: float) -> tuple[int, str]:
-    """The status and body of one completion request; status 0 when nobody answered."""
-    body = {"model": model, "prompt": "Hello", "max_tokens": 1, "temperature": 0}
+def ask(host: str, path: str, body: object, timeout_s: float) -> tuple[int, str]:
+    """The status and body of one answer; status 0 when nobody answered. No body means GET."""
     connection = http.client.HTTPConnection(host, timeout=timeout_s)
     try:
+        content = None if body is None else json.dumps(body)
         headers = {"Content-Type": "application/json"}
-        connection.request("POST", "/v1/completions", json.dumps(body), headers)
+        connection.request("GET" if content is None else "POST", path, content, headers)
         answer = connection.getresponse()
         return answer.status, answer.read().decode("utf-8", "replace")
     except (OSError, http.client.HTTPException) as error:
@@ -31,13 +32,31 @@ def ask(host: str, model: str, timeout_s: float) -> tuple[int, str]:
         connection.close()
 
 
-def n_tokens(body: str) -> int:
-    """How many tokens an answer says it holds; 0 when it is no completion."""
+def serves(answer: Any, model: str) -> bool:
+    """Whether a list of models holds the model."""
+    return any(each["id"] == model for each in answer["data"])
+
+
+def holds_token(answer: Any) -> bool:
+    """Whether a completion holds a token; its text may be empty all the same."""
+    return bool(answer["choices"]) and answer["usage"]["completion_tokens"] >= 1
+
+
+def checks(model: str) -> list[tuple[str, object, Any]]:
+    """What is asked in turn: path, body, and what the answer must fulfil."""
+    completion = {"model": model, "prompt": "Hello", "max_tokens": 1, "temperature": 0}
+    return [
+        ("/v1/models", None, lambda answer: serves(answer, model)),
+        ("/v1/completions", completion, holds_token),
+    ]
+
+
+def is_right(status: int, body: str, fulfils: Any) -> bool:
+    """Whether an answer is what was asked for; anything that cannot be read is not."""
     try:
-        answer = json.loads(body)
-        return int(answer["usage"]["completion_tokens"]) if answer["choices"] else 0
+        return status == http.client.OK and bool(fulfils(json.loads(body)))
     except (ValueError, KeyError, TypeError):
-        return 0
+        return False
 
 
 def main() -> str:
@@ -45,21 +64,25 @@ def main() -> str:
     host, model = os.environ["HOST"], os.environ["MODEL"]
     timeout_s = float(os.environ["TIMEOUT_S"])
     deadline = time.monotonic() + timeout_s
-    last = ""
+    left, last = checks(model), ""
     while (left_s := deadline - time.monotonic()) > 0:
-        status, body = ask(host, model, left_s)
-        if status == http.client.OK and n_tokens(body) >= 1:
-            sys.stdout.write(f"ok: {host} answered with a token: {body[:400]}\n")
-            return ""
-        now = f"{host} answered {status or 'nothing'}: {body[:400]}"
+        path, question, fulfils = left[0]
+        status, body = ask(host, path, question, left_s)
+        now = f"{host}{path} answered {status or 'nothing'}: {body[:400]}"
+        if is_right(status, body, fulfils):
+            left = left[1:]
+            if not left:
+                sys.stdout.write(f"ok: {model} answered with a token: {now}\n")
+                return ""
+            continue
         if status not in WORTH_WAITING:
-            return f"failed: no token, and waiting will not help: {now}"
+            return f"failed: no token of {model}, and waiting will not help: {now}"
         if now != last:
             sys.stdout.write(f"waiting: {now}\n")
             sys.stdout.flush()
         last = now
         time.sleep(min(PAUSE_S, max(0.0, deadline - time.monotonic())))
-    return f"failed: no token within {timeout_s:g} s: {last}"
+    return f"failed: no token of {model} within {timeout_s:g} s: {last}"
 
 
 if __name__ == "__main__":
