@@ -24,10 +24,15 @@ def front_door(
     seen: list[tuple[str, object]] = []
 
     class Door(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # the name http.server looks for
+        def do_GET(self) -> None:
+            self._answer(200, models)
+
+        def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             seen.append((self.path, json.loads(body)))
-            status, answer = left.pop(0) if len(left) > 1 else left[0]
+            self._answer(*(left.pop(0) if len(left) > 1 else left[0]))
+
+        def _answer(self, status: int, answer: object) -> None:
             content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
