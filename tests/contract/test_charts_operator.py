@@ -188,3 +188,16 @@ def test_a_wrong_value_is_refused_by_name(values, word):
 def test_a_long_release_name_still_gives_names_that_fit():
     for manifest in render(CHART, release="r" * 53).objects:
         assert len(manifest["metadata"]["name"]) <= 63
+
+
+@pytest.mark.parametrize(
+    ("release", "name"),
+    [
+        ("demo", "demo-hypic-operator"),
+        ("hypic", "hypic-operator"),
+        ("hypic-operator", "hypic-operator"),
+        ("my-hypic-operator", "my-hypic-operator"),
+    ],
+)
+def test_names_do_not_repeat_what_the_release_says_already(release, name):
+    assert render(CHART, release=release).one("Deployment")["metadata"]["name"] == name

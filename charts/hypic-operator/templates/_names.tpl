@@ -9,6 +9,8 @@
 {{- $name := include "hypic-operator.name" . -}}
 {{- if contains $name .Release.Name -}}
 {{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else if hasPrefix (printf "%s-" .Release.Name) $name -}}
+{{- $name -}}
 {{- else -}}
 {{- printf "%s-%s" .Release.Name $name | trunc 50 | trimSuffix "-" -}}
 {{- end -}}
