@@ -70,7 +70,7 @@ class Helm:
         # helm refuses to touch a release that an interrupted command left half done.
         match self._status(release):
             case "pending-upgrade" | "pending-rollback":
-                self._run("rollback", release, "--wait", "--timeout", TOOL_TIMEOUT)
+                self._run("rollback", release)
             case "pending-install" | "uninstalling":
                 self._run("uninstall", release, "--wait", "--timeout", TOOL_TIMEOUT)
             case _:

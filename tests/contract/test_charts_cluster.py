@@ -148,3 +148,14 @@ ONE = ("--kube-version", "1.34.0", "--set", "model.name=m")
 def test_a_release_name_that_makes_no_service_name_is_refused_with_what_to_do():
     done = run("template", "r" * 36, f"charts/{CHART}", *ONE)
     assert "at most 35" in done.stderr
+
+
+@pytest.mark.parametrize("word", ["y", "no", "null"])
+def test_words_that_yaml_takes_for_something_else_stay_words(word):
+    rendered = render(CHART, release=word, model__name="1e3", name="n")
+    for manifest in rendered.objects:
+        metadata = manifest["metadata"]
+        assert isinstance(metadata["name"], str)
+        assert all(isinstance(value, str) for value in metadata.get("labels", {}).values())
+        if manifest["kind"] != "CustomResourceDefinition":
+            assert metadata["labels"]["app.kubernetes.io/instance"] == word

@@ -201,3 +201,14 @@ def test_a_long_release_name_still_gives_names_that_fit():
 )
 def test_names_do_not_repeat_what_the_release_says_already(release, name):
     assert render(CHART, release=release).one("Deployment")["metadata"]["name"] == name
+
+
+@pytest.mark.parametrize("word", ["y", "no", "null"])
+def test_words_that_yaml_takes_for_something_else_stay_words(word):
+    rendered = render(CHART, release=word)
+    for manifest in rendered.objects:
+        metadata = manifest["metadata"]
+        assert isinstance(metadata["name"], str)
+        assert all(isinstance(value, str) for value in metadata.get("labels", {}).values())
+        if manifest["kind"] != "CustomResourceDefinition":
+            assert metadata["labels"]["app.kubernetes.io/instance"] == word
