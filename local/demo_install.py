@@ -42,13 +42,13 @@ def admit(kubectl: Kubectl, name: str) -> None:
 def set_up(namespace: str) -> Kubectl:
     """Kubernetes, images, storage, operator and HypicCluster, each only as far as it is missing."""
     local("up")
-    local("images")
-    tag = local("tag")
     kubeconfig = Path(local("kubeconfig"))
     kubectl = Kubectl(Path(local("tool", "kubectl")), kubeconfig, namespace)
     admit(kubectl, OPERATOR_NAMESPACE)
     admit(kubectl, namespace)
     local("publish", namespace)
+    local("images")
+    tag = local("tag")
     helm = Helm(Path(local("tool", "helm")), kubeconfig, OPERATOR_NAMESPACE)
     say(f"helm upgrade --install {RELEASE} charts/hypic-operator")
     image = {"image.repository": "localhost/hypic/operator", "image.tag": tag}
