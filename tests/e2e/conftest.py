@@ -4,6 +4,7 @@ Engines take a minute to start, so stories share them; a story that needs a clus
 makes its own, or puts the shared one back.
 """
 
+import contextlib
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from local import demo_compare
 from local.demo_install import NAME, admit
 from local.demo_kube import Kubectl, local
 from local.demo_reach import Reach
+from local.errors import FailedError
 
 from .world import OPERATOR_NAMESPACE, ROOT, World, demo_command, pods, until, wait_until_ready
 
@@ -49,9 +51,13 @@ def world() -> World:
 
 
 def _remove(world: World, namespace: str) -> None:
-    world.kubectl(namespace).run(
-        "delete", "namespace", namespace, "--ignore-not-found", "--wait", "--timeout=5m"
-    )
+    kubectl = world.kubectl(namespace)
+    with contextlib.suppress(FailedError):  # on a new cluster there is no such kind
+        kubectl.run("delete", "hypicclusters", "--all", "--wait", "--timeout=2m")
+    # A namespace that is deleted with pods in it waits half of their grace period before it looks
+    # again, so they go first.
+    kubectl.run("wait", "pods", "--all", "--for=delete", "--timeout=2m")
+    kubectl.run("delete", "namespace", namespace, "--ignore-not-found", "--wait", "--timeout=5m")
 
 
 def _kill_operator_when_the_cluster_appears(
