@@ -63,17 +63,20 @@ def wait_until_ready(kubectl: Kubectl) -> None:
     started = time.monotonic()
     before: demo_conditions.Words = {}
     while (waited_s := time.monotonic() - started) < READY_WITHIN_S:
-        try:
-            resource = kubectl.get("hypiccluster", NAME)
-        except FailedError as error:
-            say(f"{waited_s:6.1f} s  the API server did not answer, asking again: {error}")
-            resource = None
-        if resource is not None:
-            now = demo_conditions.words(resource)
-            for line in demo_conditions.changes(before, now):
-                say(f"{waited_s:6.1f} s  {line}")
-            before = now
-            if demo_conditions.is_ready(resource):
-                return
+        now, ready = look(kubectl)
+        for line in demo_conditions.changes(before, now):
+            say(f"{waited_s:6.1f} s  {line}")
+        before = now
+        if ready:
+            return
         time.sleep(POLL_S)
     raise FailedError(f"HypicCluster {NAME} was not ready after {READY_WITHIN_S:.0f} s")
+
+
+def look(kubectl: Kubectl) -> tuple[demo_conditions.Words, bool]:
+    """What the conditions say, and whether the cluster is ready; an API server may be away."""
+    try:
+        resource = kubectl.get("hypiccluster", NAME)
+    except FailedError as error:
+        return {"The API server does not answer:": str(error).splitlines()[-1]}, False
+    return demo_conditions.words(resource), demo_conditions.is_ready(resource)
