@@ -78,7 +78,7 @@ def run(namespace: str) -> demo_table.Verdict:
 def main(argv: Sequence[str]) -> int:
     """Run the demo; its last line says how it ended, and so does the status."""
     parser = argparse.ArgumentParser(prog="python3 -m local demo", description=__doc__)
-    parser.add_argument("--namespace", default="hypic-demo", help="where the HypicCluster lives")
+    parser.add_argument("namespace", nargs="?", default="hypic-demo", help="of the HypicCluster")
     arguments = parser.parse_args(argv)
     try:
         verdict = run(arguments.namespace)

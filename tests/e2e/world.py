@@ -71,7 +71,7 @@ class World:
 
 def demo_command(namespace: str) -> list[str]:
     """What `make demo` runs, in a namespace of the tests' own."""
-    return [sys.executable, "-m", "local", "demo", "--namespace", namespace]
+    return [sys.executable, "-m", "local", "demo", namespace]
 
 
 def condition(kubectl: Kubectl, cluster: str, kind: str = "Ready") -> dict[str, Any]:
