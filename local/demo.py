@@ -55,7 +55,7 @@ def go_on(kubectl: Kubectl, url: str) -> str:
         kubeconfig=kubectl.kubeconfig,
         tools=kubectl.path.parent,
         namespace=kubectl.namespace,
-        url=url,
+        url=url.removesuffix(":80"),
         cache=settings.load().cache,
     )
 

@@ -98,7 +98,7 @@ def demo_kubectl(world: World, first_demo: Demo) -> Kubectl:
     """Kubectl where the demo's cluster serves, however the demo itself ended."""
     assert first_demo.done.stdout, "the demo wrote nothing"
     kubectl = world.kubectl(DEMO_NAMESPACE)
-    wait_until_ready(kubectl, NAME, within_s=300)
+    wait_until_ready(kubectl, NAME, within_s=600)
     return kubectl
 
 

@@ -22,7 +22,7 @@ def broken(world, spare_kubectl):
 def corrected(world, broken):
     """The same cluster once its image was corrected, and nothing else done."""
     install(world, world.image("engine"), test_timeout_s=120)
-    wait_until_ready(broken, SPARE, within_s=240)
+    wait_until_ready(broken, SPARE, within_s=600)
     return broken
 
 

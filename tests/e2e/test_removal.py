@@ -14,7 +14,7 @@ WITHIN_S = 60
 def serving(world, spare_kubectl):
     """The spare cluster, serving."""
     install(world, world.image("engine"), test_timeout_s=120)
-    wait_until_ready(spare_kubectl, SPARE, within_s=240)
+    wait_until_ready(spare_kubectl, SPARE, within_s=600)
     return spare_kubectl
 
 
