@@ -1,0 +1,33 @@
+{{/* All that the operator may do; cluster-wide or in each watched namespace. */}}
+{{- define "hypic-operator.rules" -}}
+- apiGroups: [serving.hypic.dev]
+  resources: [hypicclusters]
+  verbs: [get, list, watch]
+- apiGroups: [serving.hypic.dev]
+  resources: [hypicclusters/status]
+  verbs: [patch]
+# Owner references block deletion, which some clusters allow only to those who may finalize the owner.
+- apiGroups: [serving.hypic.dev]
+  resources: [hypicclusters/finalizers]
+  verbs: [update]
+- apiGroups: [apps]
+  resources: [statefulsets, deployments]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [services, serviceaccounts]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [get, list, watch, create, patch, delete]
+# Each router gets a role to watch the pods of its namespace; nobody can grant what he does not hold.
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [roles, rolebindings]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch]
+# Listed for the reasons why pods cannot be made, such as a quota.
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, list]
+{{- end -}}

@@ -1,0 +1,214 @@
+import pytest
+import yaml
+
+from ..support.helm import ROOT, refusal, render, run
+from ..support.pod_security import violations
+
+CHART = "hypic-operator"
+CI = ROOT / "charts" / CHART / "ci"
+SCENARIOS = [(), (CI / "one-namespace-values.yaml",), (CI / "every-value-values.yaml",)]
+IDS = ["defaults", "one namespace", "every value"]
+
+
+def pod(rendered):
+    return rendered.one("Deployment")["spec"]["template"]["spec"]
+
+
+def arguments(rendered):
+    words = pod(rendered)["containers"][0]["args"]
+    flags = [word for word in words if word != "--allow-host-path"]
+    return dict(zip(flags[::2], flags[1::2], strict=True))
+
+
+@pytest.mark.parametrize("files", SCENARIOS, ids=IDS)
+def test_rendering_twice_gives_the_same_bytes(files):
+    assert render(CHART, *files).text == render(CHART, *files).text
+
+
+@pytest.mark.parametrize("files", SCENARIOS, ids=IDS)
+def test_helm_finds_nothing_to_complain_about(files):
+    named = [word for path in files for word in ("-f", str(path))]
+    done = run("lint", "--strict", "--kube-version", "1.34.0", f"charts/{CHART}", *named)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("files", SCENARIOS, ids=IDS)
+def test_the_operator_runs_under_the_restricted_profile(files):
+    assert violations(pod(render(CHART, *files))) == []
+
+
+@pytest.mark.parametrize("files", SCENARIOS, ids=IDS)
+def test_every_object_carries_the_recommended_labels(files):
+    for manifest in render(CHART, *files).objects:
+        if manifest["kind"] != "CustomResourceDefinition":
+            labels = manifest["metadata"]["labels"]
+            assert labels["app.kubernetes.io/name"] == "hypic-operator"
+            assert labels["app.kubernetes.io/instance"] == "demo"
+            assert labels["app.kubernetes.io/managed-by"] == "Helm"
+
+
+def test_the_operator_cannot_write_its_root_and_is_the_only_one():
+    deployment = render(CHART).one("Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert deployment["spec"]["replicas"] == 1
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_a_selector_holds_no_version_so_that_an_upgrade_can_apply():
+    selector = render(CHART).one("Deployment")["spec"]["selector"]["matchLabels"]
+    assert not any("chart" in key or "version" in key for key in selector)
+
+
+def test_the_metrics_service_selects_the_operators_pod():
+    rendered = render(CHART)
+    service = rendered.one("Service")["spec"]
+    template = rendered.one("Deployment")["spec"]["template"]
+    assert service["selector"].items() <= template["metadata"]["labels"].items()
+    ports = {
+        port["name"]: port["containerPort"] for port in pod(rendered)["containers"][0]["ports"]
+    }
+    assert ports[service["ports"][0]["targetPort"]] == 9090
+
+
+def test_images_of_engine_and_router_stand_beside_the_operators():
+    rendered = render(CHART, image__repository="localhost/hypic/operator", image__tag="7")
+    assert pod(rendered)["containers"][0]["image"] == "localhost/hypic/operator:7"
+    assert arguments(rendered)["--engine-image"] == "localhost/hypic/engine:7"
+    assert arguments(rendered)["--router-image"] == "localhost/hypic/router:7"
+
+
+def test_images_of_engine_and_router_can_be_others():
+    args = arguments(render(CHART, engineImage="a/b:1", routerImage="c/d:2"))
+    assert (args["--engine-image"], args["--router-image"]) == ("a/b:1", "c/d:2")
+
+
+def test_every_value_reaches_its_place():
+    rendered = render(CHART, CI / "every-value-values.yaml")
+    spec = pod(rendered)
+    (container,) = spec["containers"]
+    assert "--allow-host-path" in container["args"]
+    assert container["imagePullPolicy"] == "Always"
+    assert container["env"] == [{"name": "HTTPS_PROXY", "value": "http://proxy.example.test:3128"}]
+    assert spec["imagePullSecrets"] == [{"name": "pull"}]
+    assert spec["priorityClassName"] == "system-cluster-critical"
+    assert spec["nodeSelector"] == {"example.test/pool": "cpu"}
+    assert spec["tolerations"] == [{"key": "example.test/infra", "operator": "Exists"}]
+    assert "nodeAffinity" in spec["affinity"]
+    assert spec["serviceAccountName"] == rendered.one("ServiceAccount")["metadata"]["name"]
+    template = rendered.one("Deployment")["spec"]["template"]["metadata"]
+    assert template["labels"]["zone"] == "blue"
+    assert template["annotations"] == {"example.test/owner": "serving"}
+    for manifest in rendered.objects:
+        if manifest["kind"] != "CustomResourceDefinition":
+            assert manifest["metadata"]["labels"]["team"] == "serving"
+
+
+def test_one_namespace_takes_no_right_outside_it():
+    rendered = render(CHART, CI / "one-namespace-values.yaml")
+    assert arguments(rendered)["--namespace"] == "team-a"
+    kinds = {manifest["kind"] for manifest in rendered.objects}
+    assert not kinds & {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"}
+    assert {role["metadata"]["namespace"] for role in rendered.of("Role")} == {"team-a"}
+
+
+def test_each_watched_namespace_has_its_role_and_binding():
+    rendered = render(CHART, watchNamespaces=["a", "b"])
+    for kind in ("Role", "RoleBinding"):
+        assert [item["metadata"]["namespace"] for item in rendered.of(kind)] == ["a", "b"]
+    account = rendered.one("ServiceAccount")["metadata"]
+    for binding in rendered.of("RoleBinding"):
+        assert binding["subjects"] == [
+            {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
+        ]
+
+
+def test_the_rights_are_the_same_cluster_wide_and_in_a_namespace():
+    wide = render(CHART, rbac__aggregate=False)
+    (role,) = render(CHART, watchNamespaces=["a"]).of("Role")
+    assert role["rules"] == wide.one("ClusterRole")["rules"]
+
+
+def test_no_rule_is_a_wildcard_and_none_reads_secrets():
+    for role in render(CHART).of("ClusterRole"):
+        for rule in role["rules"]:
+            assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
+            assert "secrets" not in rule["resources"]
+
+
+def test_without_rbac_nothing_grants_rights():
+    rendered = render(CHART, rbac__create=False)
+    kinds = {manifest["kind"] for manifest in rendered.objects}
+    assert not kinds & {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
+
+
+def test_people_who_edit_may_create_clusters_and_people_who_view_may_see_them():
+    roles = render(CHART).of("ClusterRole")
+    label = "rbac.authorization.k8s.io/aggregate-to-"
+    rules = {
+        name: role["rules"][0]["verbs"]
+        for name in ("view", "edit")
+        for role in roles
+        if role["metadata"]["labels"].get(label + name)
+    }
+    assert rules["view"] == ["get", "list", "watch"]
+    assert "create" in rules["edit"]
+
+
+def test_crds_are_the_source_plus_the_policy_that_keeps_them():
+    crds = render(CHART).of("CustomResourceDefinition")
+    sources = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "crds").glob("*.yaml"))]
+    assert crds
+    for crd, source in zip(crds, sources, strict=True):
+        assert crd["metadata"].pop("annotations") == {"helm.sh/resource-policy": "keep"}
+        assert crd == source
+
+
+def test_crds_can_be_left_out():
+    assert render(CHART, crds__install=False).of("CustomResourceDefinition") == []
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        ({"image__pullPolicy": "Sometimes"}, "/image/pullPolicy"),
+        ({"image__repository": ""}, "/image/repository"),
+        ({"watchNamespaces": "team-a"}, "/watchNamespaces"),
+        ({"watchNamespaces": ["Team_A"]}, "/watchNamespaces/0"),
+        ({"allowHostPath": "yes"}, "/allowHostPath"),
+        ({"replicaCount": 2}, "replicaCount"),
+        ({"crds__instal": True}, "instal"),
+        ({"imagePullSecrets": ["pull"]}, "/imagePullSecrets/0"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(values, word):
+    assert word in refusal(CHART, **values)
+
+
+def test_a_long_release_name_still_gives_names_that_fit():
+    for manifest in render(CHART, release="r" * 53).objects:
+        assert len(manifest["metadata"]["name"]) <= 63
+
+
+@pytest.mark.parametrize(
+    ("release", "name"),
+    [
+        ("demo", "demo-hypic-operator"),
+        ("hypic", "hypic-operator"),
+        ("hypic-operator", "hypic-operator"),
+        ("my-hypic-operator", "my-hypic-operator"),
+    ],
+)
+def test_names_do_not_repeat_what_the_release_says_already(release, name):
+    assert render(CHART, release=release).one("Deployment")["metadata"]["name"] == name
+
+
+@pytest.mark.parametrize("word", ["y", "no", "null"])
+def test_words_that_yaml_takes_for_something_else_stay_words(word):
+    rendered = render(CHART, release=word)
+    for manifest in rendered.objects:
+        metadata = manifest["metadata"]
+        assert isinstance(metadata["name"], str)
+        assert all(isinstance(value, str) for value in metadata.get("labels", {}).values())
+        if manifest["kind"] != "CustomResourceDefinition":
+            assert metadata["labels"]["app.kubernetes.io/instance"] == word

@@ -1,0 +1,79 @@
+"""Runs helm as a user would: render a chart, or see how it refuses values."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+KUBE_VERSION = "1.34.0"
+
+Manifest = dict[str, Any]
+
+
+@cache
+def binary() -> str:
+    """The path of helm: `HELM` where it is set, else the one that the local tool builds."""
+    if given := os.environ.get("HELM"):
+        return given
+    command = [sys.executable, "-m", "local", "tool", "helm"]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What one `helm template` gave."""
+
+    text: str
+    objects: tuple[Manifest, ...]
+
+    def of(self, kind: str) -> list[Manifest]:
+        """The objects of a kind."""
+        return [manifest for manifest in self.objects if manifest["kind"] == kind]
+
+    def one(self, kind: str) -> Manifest:
+        """The only object of a kind."""
+        (found,) = self.of(kind)
+        return found
+
+
+def run(*args: str) -> subprocess.CompletedProcess[str]:
+    """One helm command, finished, whatever its outcome."""
+    return subprocess.run(
+        [binary(), *args], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def _template(chart: str, values: Mapping[str, Any], files: tuple[Path, ...], release: str) -> Any:
+    named = [word for path in files for word in ("-f", str(path))]
+    given = [word for key, value in values.items() for word in ("--set-json", _assign(key, value))]
+    where = ["--namespace", "team-a", "--kube-version", KUBE_VERSION]
+    return run("template", release, f"charts/{chart}", *where, *named, *given)
+
+
+def _assign(key: str, value: object) -> str:
+    return f"{key}={json.dumps(value)}"
+
+
+def render(chart: str, *files: Path, release: str = "demo", **values: Any) -> Rendered:
+    """The objects of a chart. A value's name has `__` for each dot of its path."""
+    dotted = {key.replace("__", "."): value for key, value in values.items()}
+    done = _template(chart, dotted, files, release)
+    assert done.returncode == 0, done.stderr
+    objects = tuple(manifest for manifest in yaml.safe_load_all(done.stdout) if manifest)
+    return Rendered(done.stdout, objects)
+
+
+def refusal(chart: str, **values: Any) -> str:
+    """What helm says when it refuses the values; fails when it takes them."""
+    done = _template(chart, {key.replace("__", "."): v for key, v in values.items()}, (), "demo")
+    assert done.returncode != 0, done.stdout
+    return done.stderr
