@@ -19,10 +19,12 @@ import urllib.request
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.support.engine_server import Engine  # noqa: E402
+from tests.support.engine_server import Engine
 
 SEPARATOR = "<<PIC_SEP>>"
 ALPHABET = "abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ.,0123456789"
+PLUGIN = ("-m", "sglang.launch_server")
+TEXT_ONLY = (str(Path(__file__).with_name("text_only_server.py")),)
 SYSTEMS = {
     "segments": ("--pic-enable", "--enable-cache-report"),
     "stock prefix cache": ("--enable-cache-report", "--chunked-prefill-size", "-1"),
@@ -83,7 +85,8 @@ def main() -> None:
         joiner = SEPARATOR if system == "segments" else ""
         log = Path(tempfile.mkdtemp()) / "log"
         every = (*flags, *options.flags.split())
-        with Engine(options.model, log, every, options.gpu, start_timeout_s=400) as engine:
+        launcher = PLUGIN if system == "segments" else TEXT_ONLY
+        with Engine(options.model, log, every, options.gpu, launcher, 400) as engine:
             for count, length in shapes:
                 row = measure(engine.url, joiner, count, length, options.rounds)
                 numbers = f"{row['cold']:.0f} | {row['shuffled']:.0f} | {row['cached']:.3f}"

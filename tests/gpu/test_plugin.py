@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ..integration.engine.oracle_cases import Case, cases
+from ..integration.engine.oracle_cases import SEPARATOR, Case, cases
 from ..support.engine_server import Engine
 from ..support.oracle import Model, Piece, Stream, forward, plan
 
@@ -41,7 +41,7 @@ def test_the_quick_start_hits_its_two_documents(engine):
     engine.generate(eiffel, n_tokens=1)
     engine.generate(fuji, n_tokens=1)
     question = "Question: In which country is the Eiffel Tower?"
-    prompt = "<<PIC_SEP>>".join(["You are a helpful assistant.", eiffel, fuji, question])
+    prompt = SEPARATOR.join(["You are a helpful assistant.", eiffel, fuji, question])
     first = engine.generate(prompt)
     again = engine.generate(prompt)
     print("quick start", first["meta_info"]["pic"], again["meta_info"]["pic"])

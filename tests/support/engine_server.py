@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 START_TIMEOUT_S = 180
 STOP_TIMEOUT_S = 30
@@ -40,10 +40,11 @@ def environment(*, on_gpu: bool = False) -> dict[str, str]:
     return kept | {"HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1"} | ({} if on_gpu else CPU)
 
 
-def command(model: Path, port: int, *flags: str) -> list[str]:
+def command(model: Path, port: int, *flags: str, launcher: tuple[str, ...]) -> list[str]:
     return [
         sys.executable,
-        *("-m", "sglang.launch_server", "--model-path", str(model), "--host", "127.0.0.1"),
+        *launcher,
+        *("--model-path", str(model), "--host", "127.0.0.1"),
         *("--port", str(port), *flags),
     ]
 
@@ -56,6 +57,7 @@ class Engine:
     log: Path
     flags: tuple[str, ...] = ("--pic-enable", "--enable-cache-report")
     on_gpu: bool = False
+    launcher: tuple[str, ...] = ("-m", "sglang.launch_server")
     start_timeout_s: float = START_TIMEOUT_S
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
@@ -64,11 +66,11 @@ class Engine:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def __enter__(self) -> "Engine":
+    def __enter__(self) -> Self:
         own = GPU_FLAGS if self.on_gpu else CPU_FLAGS
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                command(self.model, self.port, *own, *self.flags),
+                command(self.model, self.port, *own, *self.flags, launcher=self.launcher),
                 env=environment(on_gpu=self.on_gpu),
                 cwd=self.log.parent,
                 stdin=subprocess.DEVNULL,
@@ -111,7 +113,7 @@ class Engine:
 
     def post(self, path: str, body: Any, timeout_s: float = 120) -> tuple[int, Any]:
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        request = urllib.request.Request(  # noqa: S310
+        request = urllib.request.Request(
             self.url + path, raw, {"content-type": "application/json"}
         )
         try:

@@ -57,6 +57,7 @@ _CPU_PRESETS: Mapping[str, Any] = {
     "max_running_requests": 8,
     "mem_fraction_static": 0.1,
     "skip_server_warmup": True,
+    "enable_multimodal": False,
 }
 
 # Architectures whose linear layers are gated delta networks, as SGLang 0.5.14 names them.
