@@ -113,9 +113,7 @@ class Engine:
 
     def post(self, path: str, body: Any, timeout_s: float = 120) -> tuple[int, Any]:
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        request = urllib.request.Request(
-            self.url + path, raw, {"content-type": "application/json"}
-        )
+        request = urllib.request.Request(self.url + path, raw, {"content-type": "application/json"})
         try:
             with urllib.request.urlopen(request, timeout=timeout_s) as answer:
                 return answer.status, _parsed(answer.read().decode())
