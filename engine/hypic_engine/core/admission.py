@@ -28,7 +28,6 @@ class Room:
     n_tokens: int
     n_operators: int
     n_reserved_tokens: int = 0
-    n_reserved_operators: int = 0
 
 
 class Verdict(Enum):
@@ -40,9 +39,8 @@ class Verdict(Enum):
 
 def verdict(need: Need, room: Room) -> Verdict:
     """Whether to reserve for this prompt now."""
-    tokens = room.n_tokens - room.n_reserved_tokens
-    operators = room.n_operators - room.n_reserved_operators
-    fits = need.n_tokens <= tokens and need.n_operators <= operators
+    n_tokens = room.n_tokens - room.n_reserved_tokens
+    fits = need.n_tokens <= n_tokens and need.n_operators <= room.n_operators
     return Verdict.GO if fits else Verdict.WAIT
 
 
