@@ -112,7 +112,11 @@ class Answers:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _ask(self, key: Key, cluster: HypicCluster, ready: frozenset[str]) -> None:
-        answer = await self._prober.ask(cluster)
+        try:
+            answer = await self._prober.ask(cluster)
+        except Exception as error:  # noqa: BLE001  whatever it was, it brought no token
+            words = f"a request for one token failed: {error!r}"
+            answer = Answer(token=False, reason="RequestFailed", message=words)
         record = self.record(key).with_answer(answer, now_s=time.monotonic(), ready=ready)
         self._records[key] = record
         self._metrics.probe_total.labels(answer.reason).inc()

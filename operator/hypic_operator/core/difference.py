@@ -15,7 +15,14 @@ from . import names
 Manifest = Mapping[str, Any]
 
 # Lists that the API server merges by a key: entries of others stay beside ours.
-_MERGED = {"containers", "env", "ownerReferences", "ports", "volumeMounts", "volumes"}
+_MERGED = {
+    "containers": "name",
+    "env": "name",
+    "ownerReferences": "uid",
+    "ports": "name",
+    "volumeMounts": "mountPath",
+    "volumes": "name",
+}
 _QUANTITIES = {"requests", "limits", "sizeLimit"}
 _SUFFIXES = {
     **{suffix: Decimal(1024) ** n for n, suffix in enumerate(("", "Ki", "Mi", "Gi", "Ti", "Pi"))},
@@ -62,7 +69,8 @@ def _covers(live: Any, wanted: Any, field: str) -> bool:
         case str() | bytes():
             return _same_scalar(live, wanted, field)
         case Sequence():
-            return isinstance(live, Sequence) and _list_covers(live, wanted, field)
+            listed = isinstance(live, Sequence) and not isinstance(live, str)
+            return listed and _list_covers(live, wanted, field)
         case _:
             return _same_scalar(live, wanted, field)
 
@@ -75,7 +83,9 @@ def _field_covers(live: Mapping[str, Any], key: str, wanted: Any, field: str) ->
 
 def _list_covers(live: Sequence[Any], wanted: Sequence[Any], field: str) -> bool:
     if field in _MERGED:
-        return all(any(_covers(entry, item, "") for entry in live) for item in wanted)
+        key = _MERGED[field]
+        by_key = {entry.get(key): entry for entry in live}
+        return all(_covers(by_key.get(item[key]), item, "") for item in wanted)
     pairs = zip(live, wanted, strict=False)
     return len(live) == len(wanted) and all(_covers(entry, item, "") for entry, item in pairs)
 

@@ -8,10 +8,15 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
+from prometheus_client import CollectorRegistry
 
+from hypic_operator.core.api import HypicCluster
 from hypic_operator.core.serving import Answer
-from hypic_operator.prober import HttpProber
+from hypic_operator.metrics import Metrics
+from hypic_operator.prober import Answers, HttpProber
+from hypic_operator.wakeups import Key
 
+from ...support import resources
 from ...support.apiserver import free_ports
 
 
@@ -83,3 +88,26 @@ async def test_a_closed_door_is_told() -> None:
     (port,) = free_ports(1)
     answer = await Door(f"http://127.0.0.1:{port}").ask()
     assert (answer.token, answer.reason) == (False, "NotReachable")
+
+
+class Broken:
+    """A prober that fails as none should."""
+
+    async def ask(self, _cluster: HypicCluster) -> Answer:
+        raise ValueError("a bug")
+
+
+async def test_a_prober_that_breaks_is_a_failed_request_and_wakes() -> None:
+    woken = asyncio.Event()
+    metrics = Metrics(CollectorRegistry())
+    answers = Answers(Broken(), lambda _: woken.set(), metrics, period_s=60.0)
+    key, cluster = Key("default", "demo"), resources.cluster()
+    assert answers.ask_when_due(key, cluster, frozenset({"pod"})) == 60.0
+    async with asyncio.timeout(5):
+        await woken.wait()
+    answer = answers.record(key).answer
+    assert answer is not None
+    assert not answer.token
+    assert "a bug" in answer.message
+    answers.forget(key)
+    assert answers.record(key).answer is None

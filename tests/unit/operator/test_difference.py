@@ -63,6 +63,12 @@ def test_a_change_of_our_fields_is_seen(field: str, value: Any) -> None:
     assert not difference.settled(_changed(field, value), WANTED)
 
 
+def test_long_lists_are_compared_in_one_pass() -> None:
+    env = [{"name": f"NOTE_{n}", "value": str(n)} for n in range(20_000)]
+    assert difference.settled({"env": env[::-1]}, {"env": env})
+    assert not difference.settled({"env": env[1:]}, {"env": env})
+
+
 def test_a_field_that_is_gone_is_seen() -> None:
     assert not difference.settled({"metadata": LIVE["metadata"]}, WANTED)
 
