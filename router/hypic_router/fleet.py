@@ -14,8 +14,10 @@ from .core.residency import Residency
 from .core.workers import Address, Fleet, Health, Load, Rates, State, Worker
 from .errors import ClosingError, EngineError, LostError
 
-# One measurement moves a learned rate by this share; small prompts say nothing about speed.
-LEARNING = 0.1
+# One measurement moves a learned rate by this share: lengths are exact, speeds are noisy. Small
+# prompts say nothing about either.
+SIZE_LEARNING = 0.3
+SPEED_LEARNING = 0.1
 SMALLEST_MEASURED_TOKENS = 512
 SMALLEST_MEASURED_BYTES = 256
 
@@ -165,7 +167,8 @@ class FleetStore:
             ratio = known / choice.size.measured_tokens
             kept = self._rates.bytes_per_token
             self._rates = replace(
-                self._rates, bytes_per_token=min(max(kept + LEARNING * (ratio - kept), 0.25), 64.0)
+                self._rates,
+                bytes_per_token=min(max(kept + SIZE_LEARNING * (ratio - kept), 0.25), 64.0),
             )
 
     def _learn_speed(self, ticket: Ticket) -> None:
@@ -176,7 +179,7 @@ class FleetStore:
             kept = self._rates.fill_tokens_per_s
             self._rates = replace(
                 self._rates,
-                fill_tokens_per_s=min(max(kept + LEARNING * (speed - kept), 50.0), 1e6),
+                fill_tokens_per_s=min(max(kept + SPEED_LEARNING * (speed - kept), 50.0), 1e6),
             )
 
 
