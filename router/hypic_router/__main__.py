@@ -66,7 +66,7 @@ async def serve(
         stopped = asyncio.create_task(stop.wait())
         await asyncio.wait((stopped, watching), return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
-        await _leave(chosen, running)
+        await _leave(chosen, running, store)
     finally:
         watching.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -76,7 +76,7 @@ async def serve(
         await upstream.close()
 
 
-async def _leave(chosen: Settings, running: Running) -> None:
+async def _leave(chosen: Settings, running: Running, store: FleetStore) -> None:
     """Stops being ready, serves on until that is known everywhere, then waits for the rest."""
     running.leaving = True
     log.info("Leaving", extra={"running": running.count})
@@ -84,6 +84,10 @@ async def _leave(chosen: Settings, running: Running) -> None:
     if running.count:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(running.idle.wait(), chosen.shutdown_s)
+    store.abandon()
+    if running.count:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(running.idle.wait(), server.CUT_S)
     log.info("Left", extra={"running": running.count})
 
 

@@ -15,6 +15,7 @@
         +-- LateError             504   no answer in time
         +-- LostError             503   the engine vanished while the request waited
         +-- DrainingError         503   the engine takes no new requests
+        +-- ClosingError          503   the router ends before the answer did
 
 Does not hold: what engines answer with a status of their own, which passes through.
 """
@@ -159,3 +160,10 @@ class DrainingError(EngineError):
 
     status = 503
     code = "engine_draining"
+
+
+class ClosingError(EngineError):
+    """The router ends before the answer did."""
+
+    status = 503
+    code = "router_closing"

@@ -16,7 +16,7 @@ from typing import Protocol
 from .core import headers, sse
 from .core.prompt import Prompt
 from .core.sse import Tail
-from .errors import BrokenError, DrainingError, EngineError, LateError, LostError
+from .errors import BrokenError, DrainingError, EngineError, LateError
 from .fleet import FleetStore, Ticket
 from .metrics import Metrics
 from .settings import Limits
@@ -106,7 +106,7 @@ class Exchange:
         self._call = call
         self._prompt = prompt
         self._scope: asyncio.Timeout | None = None
-        self._gone = False
+        self._given_up: EngineError | None = None
         self._writing = False
         self._report = b""
 
@@ -128,23 +128,18 @@ class Exchange:
             self._answered()
             broke = await self._relay(answer, first, caller)
         except TimeoutError as error:
-            raise self._late() from error
+            raise self._given_up or LateError("the engine did not answer in time") from error
         finally:
             if answer is not None:
                 answer.close()
         self._count_cached(whole=first.whole)
         return answer.status, broke
 
-    def _lost(self) -> None:
-        """The engine vanished: stops waiting for it."""
+    def _lost(self, reason: EngineError) -> None:
+        """It is no use to wait any longer."""
         if self._scope is not None and not self._scope.expired():
-            self._gone = True
+            self._given_up = reason
             self._scope.reschedule(asyncio.get_running_loop().time())
-
-    def _late(self) -> EngineError:
-        if self._gone:
-            return LostError("the engine vanished before it answered")
-        return LateError("the engine did not answer in time")
 
     async def _send(self, *, fresh: bool) -> Answer:
         call = self._call
@@ -227,12 +222,12 @@ class Exchange:
         idle_s, now = self._tools.limits.idle_s, asyncio.get_running_loop().time
         observe = self._tools.metrics.inter_token.observe
         try:
-            async with asyncio.timeout(idle_s) as scope:
+            async with asyncio.timeout(idle_s) as self._scope:
                 last_s = renewed_s = now()
                 while chunk := await answer.read():
                     now_s = now()
                     if now_s - renewed_s > idle_s / 64:
-                        scope.reschedule(now_s + idle_s)
+                        self._renew(now_s + idle_s)
                         renewed_s = now_s
                     ready = chunk
                     if tail is not None:
@@ -248,15 +243,19 @@ class Exchange:
         except EngineError as error:
             return error
         except TimeoutError:
-            if self._writing:
+            if self._writing and self._given_up is None:
                 raise ConnectionAbortedError("the client stopped reading") from None
-            return LateError(f"the engine was silent for {idle_s:.0f} s")
+            return self._given_up or LateError(f"the engine was silent for {idle_s:.0f} s")
         if tail is None or tail.ended:
             return None
         if tail.held.strip() == sse.DONE:
             await reply.write(tail.held)
             return None
         return BrokenError("the engine ended its stream before the end of the answer")
+
+    def _renew(self, when_s: float) -> None:
+        if self._scope is not None and self._given_up is None:
+            self._scope.reschedule(when_s)
 
     def _note(self, data: bytes) -> None:
         """Remembers what may hold the engine's count of cached tokens."""

@@ -12,9 +12,12 @@ from .core.breaker import Breaker
 from .core.choose import Choice
 from .core.residency import Residency
 from .core.workers import Address, Fleet, Health, Load, Rates, State, Worker
+from .errors import ClosingError, EngineError, LostError
 
-# One measurement moves a learned rate by this share; small prompts say nothing about speed.
-LEARNING = 0.1
+# One measurement moves a learned rate by this share: lengths are exact, speeds are noisy. Small
+# prompts say nothing about either.
+SIZE_LEARNING = 0.3
+SPEED_LEARNING = 0.1
 SMALLEST_MEASURED_TOKENS = 512
 SMALLEST_MEASURED_BYTES = 256
 
@@ -27,14 +30,14 @@ class Ticket:
         choice: why it went there.
         sent_s: when.
         alone: whether the engine had nothing else to do, so that its time can be measured.
-        on_lost: called when the engine vanishes while nothing of the answer has come.
+        on_lost: called with the reason when it is no use to wait for the engine any longer.
         waiting: whether nothing of the answer has come.
     """
 
     choice: Choice
     sent_s: float
     alone: bool
-    on_lost: Callable[[], None] | None = None
+    on_lost: Callable[[EngineError], None] | None = None
     waiting: bool = True
 
     @property
@@ -115,7 +118,13 @@ class FleetStore:
         entry = self._entries.get(at.name)
         for ticket in list(entry.tickets) if entry is not None else ():
             if ticket.waiting and ticket.on_lost is not None:
-                ticket.on_lost()
+                ticket.on_lost(LostError("the engine vanished before it answered"))
+
+    def abandon(self) -> None:
+        """The router ends: requests under way are told, streams too."""
+        for ticket in [one for entry in self._entries.values() for one in entry.tickets]:
+            if ticket.on_lost is not None:
+                ticket.on_lost(ClosingError("the router was stopped before the answer had ended"))
 
     def dispatched(self, choice: Choice) -> Ticket:
         """Counts a request at its engine, before anything is sent."""
@@ -158,7 +167,8 @@ class FleetStore:
             ratio = known / choice.size.measured_tokens
             kept = self._rates.bytes_per_token
             self._rates = replace(
-                self._rates, bytes_per_token=min(max(kept + LEARNING * (ratio - kept), 0.25), 64.0)
+                self._rates,
+                bytes_per_token=min(max(kept + SIZE_LEARNING * (ratio - kept), 0.25), 64.0),
             )
 
     def _learn_speed(self, ticket: Ticket) -> None:
@@ -169,7 +179,7 @@ class FleetStore:
             kept = self._rates.fill_tokens_per_s
             self._rates = replace(
                 self._rates,
-                fill_tokens_per_s=min(max(kept + LEARNING * (speed - kept), 50.0), 1e6),
+                fill_tokens_per_s=min(max(kept + SPEED_LEARNING * (speed - kept), 50.0), 1e6),
             )
 
 

@@ -15,6 +15,7 @@ from .core.prompt import Prompt
 from .core.score import POLICIES
 from .errors import (
     BrokenError,
+    ClosingError,
     DrainingError,
     EngineError,
     LateError,
@@ -100,7 +101,7 @@ class Proxy:
         course.broke += isinstance(failure, BrokenError | StaleError)
         safe = isinstance(failure, UnreachableError | DrainingError | LostError)
         safe = safe or course.broke < ENGINES_ONE_REQUEST_MAY_BREAK
-        late = isinstance(failure, LateError)
+        late = isinstance(failure, LateError | ClosingError)
         if late or not safe or len(course.tried) >= self._tools.limits.attempts:
             return False
         if not self._budget.allows():

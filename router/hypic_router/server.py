@@ -6,6 +6,7 @@ With `app`, the only modules that know the HTTP server. Knows no route.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
+from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
@@ -139,6 +140,27 @@ class Connection:
 class _Handler(RequestHandler):
     """The server's connection, with JSON for what is wrong below the level of a request."""
 
+    __slots__ = ("_head_s", "_head_timer")
+
+    def __init__(self, manager: web.Server, *, head_s: float, **kwargs: Any) -> None:
+        super().__init__(manager, **kwargs)
+        self._head_s = head_s
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._head_timer = self._loop.call_later(self._head_s, self._close_if_silent)
+
+    @override
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._head_timer.cancel()
+        super().connection_lost(exc)
+
+    def _close_if_silent(self) -> None:
+        """Ends a connection that never sent a whole head; kept ones end by their own timer."""
+        if self._request_count == 0 and self.transport is not None:
+            self.transport.close()
+
     @override
     def handle_error(
         self,
@@ -187,6 +209,7 @@ async def start(
         max_line_size=limits.header_bytes,
         max_field_size=limits.header_bytes,
         keepalive_timeout=75.0,
+        head_s=limits.head_s,
     )
     runner = web.ServerRunner(server, shutdown_timeout=CUT_S)
     await runner.setup()

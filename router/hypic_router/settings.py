@@ -20,6 +20,7 @@ class Limits:
     Attributes:
         body_bytes: longest request body.
         header_bytes: longest request line, and longest single header.
+        head_s: for the head of a connection's first request to arrive.
         body_s: for a request body to arrive.
         connect_s: for a connection to an engine.
         first_byte_s: for the first event of a stream.
@@ -30,6 +31,7 @@ class Limits:
 
     body_bytes: int = 64 << 20
     header_bytes: int = 32 << 10
+    head_s: float = 10.0
     body_s: float = 60.0
     connect_s: float = 2.0
     first_byte_s: float = 600.0

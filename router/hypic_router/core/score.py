@@ -94,7 +94,7 @@ def survey(
         others: further engines, which only tell how long segments are.
         rates: for what nobody has told.
     """
-    digests = dict.fromkeys(part.digest for part in prompt.segments)
+    digests = {part.digest for part in prompt.segments}
     told = [worker.residency.lengths(digests) for worker in workers] if digests else []
     size = sizes(prompt, [*told, *(one.residency.lengths(digests) for one in others)], rates)
     if not digests:

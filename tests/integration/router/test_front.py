@@ -162,6 +162,16 @@ async def test_what_is_not_http_gets_json(router):
     assert json.loads(raw.split(b"\r\n\r\n", 1)[1])["error"]["message"]
 
 
+async def test_a_connection_that_never_sends_a_whole_head_is_closed(engine):
+    async with routing([engine.url], limits=Limits(head_s=0.2)) as router:
+        host, port = router.url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"POST /generate HTTP/1.1\r\nX-Slow: ")
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+        writer.close()
+        assert (await router.chat()).status == 200
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status", "allow"),
     [

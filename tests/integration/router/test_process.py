@@ -88,7 +88,7 @@ async def test_sigterm_lets_a_running_stream_end_and_then_exits_with_0():
         assert await asyncio.wait_for(router.process.wait(), 10) == 0
 
 
-async def test_a_stream_that_never_ends_is_cut_at_the_limit():
+async def test_a_stream_that_never_ends_gets_an_error_event_at_the_limit():
     async def never(turn):
         await turn.send(SSE_HEAD, event(token("a")))
         await turn.left()
@@ -99,9 +99,13 @@ async def test_a_stream_that_never_ends_is_cut_at_the_limit():
         async with started(*flags) as router:
             async with Call(router.url, "/v1/chat/completions", chat(stream=True)) as call:
                 await call.head()
-                await anext(call.pieces())
+                pieces = call.pieces()
+                await anext(pieces)
                 began_s = time.monotonic()
                 router.process.send_signal(signal.SIGTERM)
+                rest = b"".join([piece async for piece in pieces])
+                assert b'"code": "router_closing"' in rest
+                assert call.reply.clean
                 assert await asyncio.wait_for(router.process.wait(), 10) == 0
                 assert 0.4 < time.monotonic() - began_s < 5
             await eventually(lambda: engine.running == 0)

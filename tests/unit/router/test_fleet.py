@@ -84,11 +84,15 @@ def test_requests_that_wait_for_a_lost_engine_are_told_and_others_are_not(store)
     told = []
     waiting, answered = send(store), send(store)
     for ticket in (waiting, answered):
-        ticket.on_lost = lambda ticket=ticket: told.append(ticket)
+        ticket.on_lost = lambda reason, ticket=ticket: told.append((ticket, reason.code))
     store.answered(answered)
     store.lost(waiting.at)
-    assert told == [waiting]
+    assert told == [(waiting, "engine_lost")]
     store.lost(Address("unknown", "x"))
+    told.clear()
+    store.abandon()
+    assert {code for _, code in told} == {"router_closing"}
+    assert len(told) == 2
 
 
 def test_work_is_counted_from_dispatch_to_the_end(store):
