@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from .cluster.names import Listen
+from .cluster.core.names import Listen
 from .errors import RefusedError
 
 GB = 1_000_000_000

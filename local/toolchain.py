@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import packages
+from . import lock, packages
 from .errors import FailedError, RefusedError
 from .progress import step
 from .settings import Settings
@@ -147,7 +147,9 @@ def program(settings: Settings, name: str) -> Path:
     if module is not None:
         path = _folder(settings, module) / name
         if not path.exists():
-            _build(settings, module)
+            with lock.exclusive(settings, "tools"):
+                if not path.exists():  # another process may have built it meanwhile
+                    _build(settings, module)
         return path
     if name not in packages.PACKAGE_OF:
         known = ", ".join(sorted({*BUILT_BY, *packages.PACKAGE_OF}))

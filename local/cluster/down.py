@@ -2,12 +2,13 @@
 
 import json
 
-from .. import preflight
+from .. import lock, preflight
 from ..errors import FailedError
+from ..machine import firewall, host, mounts, process, strays
 from ..progress import say, step
 from ..settings import Settings
 from ..shell import wait_until
-from . import firewall, host, lock, mounts, node, pods, process, strays
+from . import node, pods
 
 GRACE_S = 10.0
 GONE_DEADLINE_S = 15.0

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import toolchain
+from ..machine import host, process
 from ..settings import Settings
-from . import config, health, host, pki, plan, process
-from .parts import Layout, Part, all_parts
+from . import health, pki
+from .core import config, plan
+from .core.parts import Layout, Part, all_parts
 
 FOLDERS = ("run", "log", "config", "cni", "containerd", "kubelet", "etcd")
 

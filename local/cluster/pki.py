@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..shell import run
-from . import names
+from .core import names
 
 DAYS = "3650"
 

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from ..machine import host, process
 from ..settings import Settings
 from ..shell import wait_until
-from . import host, node, process
+from . import node
 
 GONE_DEADLINE_S = 15.0
 

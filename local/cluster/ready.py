@@ -4,7 +4,8 @@ from datetime import datetime
 from typing import Any
 
 from ..settings import Settings
-from . import kube, names
+from . import kube
+from .core import names
 
 DNS_NAME = "hypic:dns"
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from .. import toolchain
 from ..images import load
 from ..settings import Settings
-from . import kube, names, node, ready
+from . import kube, node, ready
+from .core import names
 from .node import Found
 
 GB = 1_000_000_000

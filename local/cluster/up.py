@@ -5,28 +5,16 @@ import time
 from contextlib import suppress
 from itertools import groupby
 
-from .. import packages, preflight, toolchain
+from .. import lock, packages, preflight, toolchain
 from ..errors import FailedError
 from ..images import load, pause
+from ..machine import firewall, host, mounts, process, strays
 from ..progress import say, step
 from ..settings import Settings
 from ..shell import wait_until
-from . import (
-    firewall,
-    health,
-    host,
-    kube,
-    lock,
-    mounts,
-    names,
-    node,
-    plan,
-    pods,
-    process,
-    ready,
-    strays,
-)
-from .parts import Part, all_parts
+from . import health, kube, node, pods, ready
+from .core import names, plan
+from .core.parts import Part, all_parts
 
 START_DEADLINE_S = 60.0
 NODE_DEADLINE_S = 60.0

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .. import preflight
-from ..cluster import lock
+from .. import lock, preflight
 from ..errors import FailedError, RefusedError
 from ..progress import say, step
 from ..settings import Settings

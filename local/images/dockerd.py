@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import packages
-from ..cluster import mounts, process
 from ..errors import FailedError
+from ..machine import mounts, process
 from ..progress import step
 from ..settings import Settings
 from ..shell import attempt, run, wait_until

@@ -11,7 +11,7 @@ import tarfile
 from pathlib import Path
 
 from .. import packages
-from ..cluster.names import PAUSE_IMAGE
+from ..cluster.core.names import PAUSE_IMAGE
 from ..settings import Settings
 from ..shell import run
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from local.cluster import mounts, process
 from local.images import pause
+from local.machine import mounts, process
 from local.shell import wait_until
 
 from .world import World, second_world

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from local import toolchain
-from local.cluster import host, mounts, node, process
+from local.cluster import node
+from local.machine import host, mounts, process
 from local.settings import REPOSITORY, Settings, load
 
 COMMAND_DEADLINE_S = 600

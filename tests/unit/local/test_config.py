@@ -3,8 +3,8 @@ import json
 import tomllib
 from pathlib import Path
 
-from local.cluster import config, names
-from local.cluster.config import Facts
+from local.cluster.core import config, names
+from local.cluster.core.config import Facts
 
 FACTS = Facts(may_raise_priority=False, bridge_filtered=True, nameservers=("192.0.2.53",))
 ABLE = Facts(may_raise_priority=True, bridge_filtered=False, nameservers=())

@@ -1,4 +1,4 @@
-from local.cluster import firewall
+from local.machine import firewall
 
 SAVED = r"""*nat
 :PREROUTING ACCEPT [0:0]

@@ -1,4 +1,4 @@
-from local.cluster import host
+from local.machine import host
 
 
 def test_name_servers_are_read_and_other_lines_are_not() -> None:

@@ -1,4 +1,4 @@
-from local.cluster import mounts
+from local.machine import mounts
 
 MOUNTINFO = """22 1 254:0 / / rw - ext4 /dev/vda rw
 30 22 254:0 /a /c/cluster/kubelet rw - ext4 /dev/vda rw

@@ -1,8 +1,8 @@
 from collections import Counter
 from pathlib import Path
 
-from local.cluster import names
-from local.cluster.parts import Layout, all_parts
+from local.cluster.core import names
+from local.cluster.core.parts import Layout, all_parts
 
 PROGRAMS = (
     "etcd",

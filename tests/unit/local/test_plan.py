@@ -1,7 +1,7 @@
 import pytest
 
-from local.cluster.parts import Part
-from local.cluster.plan import NEVER_STARTED, Action, Observed, is_cold, repair
+from local.cluster.core.parts import Part
+from local.cluster.core.plan import NEVER_STARTED, Action, Observed, is_cold, repair
 
 STORE = Part("etcd", 1, ("etcd",), "http://127.0.0.1:1/")
 API = Part("apiserver", 2, ("apiserver",), "http://127.0.0.1:2/")

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from local import preflight
-from local.cluster.names import Listen
+from local.cluster.core.names import Listen
 from local.errors import RefusedError
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when uid timeout inode\n"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from local.cluster import process
-from local.cluster.process import Record
+from local.machine import process
+from local.machine.process import Record
 
 IGNORES_TERM = (
     "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "

@@ -6,8 +6,8 @@ kube-proxy and kubelet own the chains KUBE-*, the host port plugin CNI-*, this m
 import shlex
 from collections.abc import Iterator
 
+from ..cluster.core import names
 from ..shell import attempt, run
-from . import names
 
 TABLES = ("nat", "filter", "mangle", "raw")
 OWN_PREFIXES = ("KUBE-", "HYPIC-")

@@ -4,8 +4,8 @@ import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..progress import say
-from ..settings import Settings
+from .progress import say
+from .settings import Settings
 
 
 @contextmanager

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from ..cluster.core import names
+from ..cluster.core.config import Facts
 from ..shell import attempt, run
-from . import names
-from .config import Facts
 from .process import BOOT_ID
 
 CAP_SYS_RESOURCE = 24

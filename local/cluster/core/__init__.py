@@ -1,0 +1,1 @@
+"""What is rendered and decided: frozen values in, text and plans out, nothing touched."""

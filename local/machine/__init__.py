@@ -1,0 +1,1 @@
+"""The machine under the cluster: processes, mounts, network, kernel settings."""
