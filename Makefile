@@ -19,9 +19,10 @@ demo: sync ## real Kubernetes, two engines, four documents in several orders, a 
 
 test: lint types unit integration e2e ## every tier but gpu, in order of cost
 
-unit: sync engine-site ## pure logic, contracts, and the reference operations on CPU
-	$(PY) -m pytest
-	$(ENGINE_RUN) -m pytest tests/ops
+unit: sync engine-site ## pure logic, contracts, and the reference operations on CPU, side by side
+	$(PY) -m pytest -q & plain=$$!; failed=0; \
+	$(ENGINE_RUN) -m pytest -q tests/ops || failed=1; \
+	wait $$plain || failed=1; exit $$failed
 
 integration: sync engine-site ## a real kube-apiserver, and real SGLang on CPU
 	$(PY) -m pytest tests/integration --ignore tests/integration/engine
@@ -33,10 +34,13 @@ e2e: sync ## a real cluster, built images, installed charts, the real engine on 
 gpu: ## kernels against references and the plugin in SGLang, on one accelerator
 	$(PYTHON3) -m pytest tests/gpu
 
-lint: sync ## style, formatting, import contracts
+lint: sync ## style, formatting, import contracts, scripts, charts, generated files
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/lint-imports
+	.venv/bin/shellcheck .ci/run
+	$(PY) charts/generate.py --check
+	$$($(PYTHON3) -m local tool helm) lint --quiet charts/*/
 
 types: sync ## mypy, strict
 	.venv/bin/mypy
