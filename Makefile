@@ -9,7 +9,7 @@ PY := .venv/bin/python
 # Runs Python inside the engine's environment (torch and SGLang), our plugin and pytest added.
 ENGINE_RUN = env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=$(CURDIR)/build/engine-site:$(CURDIR)/build/pytest-site $(shell $(PYTHON3) -m local engine-python)
 
-.PHONY: help demo test unit integration e2e gpu lint types format sync lock engine-site images generate check-generated clean
+.PHONY: help demo test unit integration e2e gpu bench-router bench-ttft lint types format sync lock engine-site images generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -39,6 +39,7 @@ lint: sync ## style, formatting, import contracts, scripts, charts, generated fi
 	.venv/bin/ruff format --check
 	.venv/bin/lint-imports
 	.venv/bin/shellcheck .ci/run
+	.venv/bin/hadolint images/*/Dockerfile
 	$(PY) charts/generate.py --check
 	$$($(PYTHON3) -m local tool helm) lint --quiet charts/*/
 
@@ -69,6 +70,12 @@ lock: ## resolve again and write locks/
 	uv export -q --only-group dev --no-emit-workspace --no-header -o locks/dev.txt
 	uv export -q --package hypic-router --no-emit-workspace --no-dev --no-header -o locks/router.txt
 	uv export -q --package hypic-operator --no-emit-workspace --no-dev --no-header -o locks/operator.txt
+
+bench-router: sync ## what the router adds to a request
+	$(PY) benchmarks/router.py
+
+bench-ttft: engine-site ## time to first token on shuffled documents, against stock SGLang
+	$(ENGINE_RUN) benchmarks/ttft.py $$($(PYTHON3) -m local model)
 
 images: sync ## build the three images with BuildKit
 	$(PY) -m local images
