@@ -99,7 +99,15 @@ class Engine:
     def _ready(self) -> bool:
         try:
             return self.get("/pic/ready")["ready"]
+        except urllib.error.HTTPError as error:
+            return error.code == 404 and self._healthy()  # a server without the plugin
         except (OSError, KeyError):
+            return False
+
+    def _healthy(self) -> bool:
+        try:
+            return self.get("/health") is not None
+        except OSError:
             return False
 
     @property
