@@ -18,7 +18,16 @@ from local.demo_kube import Kubectl, local
 from local.demo_reach import Reach
 from local.errors import FailedError
 
-from .world import OPERATOR_NAMESPACE, ROOT, World, demo_command, pods, until, wait_until_ready
+from .world import (
+    CLUSTER_LABEL,
+    OPERATOR_NAMESPACE,
+    ROOT,
+    World,
+    demo_command,
+    pods,
+    until,
+    wait_until_ready,
+)
 
 DEMO_NAMESPACE = "hypic-e2e-demo"
 SPARE_NAMESPACE = "hypic-e2e"
@@ -56,7 +65,7 @@ def _remove(world: World, namespace: str) -> None:
         kubectl.run("delete", "hypicclusters", "--all", "--wait", "--timeout=2m")
     # A namespace that is deleted with pods in it waits half of their grace period before it looks
     # again, so they go first.
-    kubectl.run("wait", "pods", "--all", "--for=delete", "--timeout=2m")
+    kubectl.run("wait", "pods", "-l", CLUSTER_LABEL, "--for=delete", "--timeout=2m")
     kubectl.run("delete", "namespace", namespace, "--ignore-not-found", "--wait", "--timeout=5m")
 
 

@@ -14,7 +14,7 @@ PVC = {"claimName": "hypic-models"}
     [
         ({"pic": {"mode": "fast"}}, "transition_rope_recompute"),
         ({"pic": {"separator": ""}}, "spec.pic.separator"),
-        ({"pic": {"seam": "-1"}}, "a whole number of tokens such as 8"),
+        ({"pic": {"seam": "-1"}}, "seam: 0, a part above 0 up to 1"),
         ({"prefill": {"replicas": 0}}, "greater than or equal to 1"),
         ({"router": {"policy": "random"}}, "least_load"),
         ({"drain": {"timeoutSeconds": "soon"}}, "spec.drain.timeoutSeconds"),
