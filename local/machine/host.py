@@ -74,6 +74,8 @@ def make_bridges() -> None:
             run(["ip", "link", "add", bridge, "type", "bridge"])
     run(["ip", "address", "replace", f"{names.NODE_IP}/32", "dev", names.NODE_BRIDGE])
     run(["ip", "link", "set", names.NODE_BRIDGE, "up"])
+    # Until kube-proxy knows a Service, a request to it must not leave by the default route.
+    run(["ip", "route", "replace", names.SERVICE_CIDR, "dev", names.NODE_BRIDGE])
 
 
 def delete_devices() -> None:
