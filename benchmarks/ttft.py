@@ -1,11 +1,12 @@
 """Time to first token on shuffled documents: segment cache against stock prefix cache, one run.
 
-    python benchmarks/ttft.py MODEL [--gpu] [--shapes 8x1024,16x2048] [--rounds 6]
+    python benchmarks/ttft.py MODEL [--gpu] [--shapes 8x1024,16x2048] [--rounds 7]
 
 Starts one server after the other on the same machine with the same model and asks both for the
 same prompts: a head of 64 tokens, shuffled documents, a query of 64. The model's tokenizer must
 give one token an ASCII character, as that of `examples/tiny_model.py`; then a document of N
-characters is one of N tokens. Milliseconds over HTTP, streaming; medians.
+characters is one of N tokens. Milliseconds over HTTP, streaming: one cold request, then the
+median of the rounds, each with the documents in another order.
 """
 
 import argparse
@@ -74,7 +75,7 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--shapes", default="4x512")
-    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--flags", default="", help="more flags for both servers")
     options = parser.parse_args()
     shapes = [tuple(map(int, shape.split("x"))) for shape in options.shapes.split(",")]
@@ -86,7 +87,14 @@ def main() -> None:
         log = Path(tempfile.mkdtemp()) / "log"
         every = (*flags, *options.flags.split())
         launcher = PLUGIN if system == "segments" else TEXT_ONLY
-        with Engine(options.model, log, every, options.gpu, launcher, 400) as engine:
+        with Engine(
+            options.model,
+            log,
+            every,
+            on_gpu=options.gpu,
+            launcher=launcher,
+            start_timeout_s=400,
+        ) as engine:
             for count, length in shapes:
                 row = measure(engine.url, joiner, count, length, options.rounds)
                 numbers = f"{row['cold']:.0f} | {row['shuffled']:.0f} | {row['cached']:.3f}"

@@ -28,6 +28,7 @@ CPU = {
     "SGLANG_MAMBA_CONV_DTYPE": "float32",
     "OMP_NUM_THREADS": "1",
 }
+UNWANTED = {"TRITON_INTERPRET", "HYPIC_CONFIG", *CPU}
 CPU_FLAGS = ("--max-total-tokens", "16384")
 GPU_FLAGS = (
     *("--attention-backend", "triton", "--sampling-backend", "pytorch"),
@@ -35,9 +36,9 @@ GPU_FLAGS = (
 )
 
 
-def environment(*, on_gpu: bool = False) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if k not in ("TRITON_INTERPRET", "HYPIC_CONFIG")}
-    return kept | {"HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1"} | ({} if on_gpu else CPU)
+def environment(*, for_cpu: bool = True) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if k not in UNWANTED}
+    return kept | {"HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1"} | (CPU if for_cpu else {})
 
 
 def command(model: Path, port: int, *flags: str, launcher: tuple[str, ...]) -> list[str]:
@@ -57,6 +58,7 @@ class Engine:
     log: Path
     flags: tuple[str, ...] = ("--pic-enable", "--enable-cache-report")
     on_gpu: bool = False
+    bare: bool = False
     launcher: tuple[str, ...] = ("-m", "sglang.launch_server")
     start_timeout_s: float = START_TIMEOUT_S
     port: int = field(default_factory=free_port)
@@ -67,11 +69,11 @@ class Engine:
         return f"http://127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:
-        own = GPU_FLAGS if self.on_gpu else CPU_FLAGS
+        own = () if self.bare else GPU_FLAGS if self.on_gpu else CPU_FLAGS
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 command(self.model, self.port, *own, *self.flags, launcher=self.launcher),
-                env=environment(on_gpu=self.on_gpu),
+                env=environment(for_cpu=not (self.on_gpu or self.bare)),
                 cwd=self.log.parent,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
