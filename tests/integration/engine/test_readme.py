@@ -23,7 +23,7 @@ def as_printed(tiny, tmp_path_factory):
     words = shlex.split(launch[1])
     assert words[:4] == ["--model-path", "/tmp/tiny-qwen3.5", "--port", "30000"]
     log = tmp_path_factory.mktemp("readme") / "log"
-    with Engine(tiny, log, flags=tuple(words[4:]), bare=True) as running:
+    with Engine(tiny, log, flags=tuple(words[4:]), bare=True, start_timeout_s=300) as running:
         yield running
 
 
