@@ -123,12 +123,10 @@ def chat(messages: object, scope: Scope) -> list[Cut]:
         raise RequestError("messages", "is empty: there is no prompt")
     if not isinstance(messages, list):
         return [Cut()]
-    texts = [list(_texts(message)) for message in messages]
-    marked = any(mark for message in texts for _, mark in message)
-    pieces = _between_marks(texts, scope) if marked else _between_separators(texts, scope)
-    n_bytes = sum(_n_bytes(text) for message in texts for text, _ in message)
-    beginning = next((text for message in texts for text, _ in message), "")
-    return [Cut(tuple(pieces), n_bytes, beginning=beginning[:BEGINNING_CHARS])]
+    texts = [text for message in messages for text in _texts(message)]
+    pieces = tuple(piece for text in texts for piece in _between_separators(text, scope))
+    beginning = texts[0][:BEGINNING_CHARS] if texts else ""
+    return [Cut(pieces, sum(map(_n_bytes, texts)), beginning=beginning)]
 
 
 def _n_bytes(text: str) -> int:
@@ -149,37 +147,19 @@ def _ids(ids: list[Any], scope: Scope, options: SegmentOptions) -> Cut:
     return Cut(pieces, n_ids=len(ids), beginning=repr(ids[:BEGINNING_IDS]))
 
 
-def _texts(message: object) -> Iterator[tuple[str, bool]]:
-    """The texts of one message, and whether each is marked as a segment."""
+def _texts(message: object) -> Iterator[str]:
+    """The texts of one message."""
     content = message.get("content") if isinstance(message, Mapping) else None
     if isinstance(content, str):
-        yield content, False
+        yield content
     for part in content if isinstance(content, list) else ():
         if isinstance(part, Mapping) and isinstance(part.get("text"), str):
-            yield part["text"], part.get("cache_control") is not None
+            yield part["text"]
 
 
-def _between_separators(
-    texts: list[list[tuple[str, bool]]], scope: Scope
-) -> Iterator[Segment | None]:
-    """Pieces of unmarked messages: what touches a text's edge also holds template text."""
-    for text, _ in (pair for message in texts for pair in message):
-        first, *rest = text.split(scope.separator)
-        if not rest:
-            continue
-        del first
+def _between_separators(text: str, scope: Scope) -> Iterator[Segment | None]:
+    """Pieces of a text in a chat: what touches its edge also holds template text."""
+    _, *rest = text.split(scope.separator)
+    if rest:
         yield None
         yield from (scope.text(piece) for piece in rest[:-1] if piece)
-
-
-def _between_marks(texts: list[list[tuple[str, bool]]], scope: Scope) -> Iterator[Segment | None]:
-    """Pieces of marked messages: each marked part, and whatever lies before it."""
-    unnamed = False
-    for message in texts:
-        unnamed = True
-        for text, mark in message:
-            if mark and text:
-                if unnamed:
-                    yield None
-                yield scope.text(text)
-            unnamed = not mark if text else unnamed

@@ -56,20 +56,6 @@ async def test_a_request_goes_to_the_engine_that_holds_most_of_it(engines):
         ("/v1/completions", {"prompt": prompt([0, 1])}),
         ("/v1/completions", {"prompt": [prompt([0]), prompt([1])]}),
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": prompt([0, 1])}]}),
-        (
-            "/v1/chat/completions",
-            {
-                "messages": [
-                    {
-                        "role": "user",
-                        "content": [
-                            {"type": "text", "text": DOCUMENTS[0], "cache_control": {"type": "x"}},
-                            {"type": "text", "text": "Which berth?"},
-                        ],
-                    }
-                ]
-            },
-        ),
     ],
 )
 async def test_segments_are_found_on_every_route_and_in_every_form(engines, path, body):

@@ -29,6 +29,7 @@ def user(content):
 
 
 def marked(text):
+    """A part as providers mark it who cache there; engines here read it as plain text."""
     return {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}
 
 
@@ -48,9 +49,8 @@ def part(text):
         (CHAT, user(f"head{SEP}one{SEP}two{SEP}Q"), ["one", "two"]),
         (CHAT, user(f"head{SEP}Q"), []),
         (CHAT, user([part(f"x{SEP}one{SEP}y"), part("z")]), ["one"]),
-        (CHAT, user([marked("one"), marked("two"), part("Q")]), ["one", "two"]),
-        (CHAT, user([marked(f"o{SEP}ne"), part(f"a{SEP}b{SEP}c")]), [f"o{SEP}ne"]),
-        (CHAT, user([marked(""), part("Q")]), []),
+        (CHAT, user([marked("one"), marked("two"), part("Q")]), []),
+        (CHAT, user([marked(f"x{SEP}one{SEP}y"), part("Q")]), ["one"]),
         (CHAT, user(None), []),
         (CHAT, user([3, {"type": "image_url"}, {"text": 4}]), []),
         (CHAT, {"messages": ["odd", None]}, []),
@@ -138,9 +138,6 @@ def test_pieces_of_a_chat_are_counted_from_the_head_that_the_template_makes():
         "custom_params": {"pic": {"recompute": [1]}},
     }
     names = Names("tiny", SEP, 9)
-    assert digests(read(CHAT, body, names)) == texts("two")
-    parts = [part("intro"), marked("one"), marked("two"), part("x"), marked("three"), part("Q")]
-    body = {**user(parts), "custom_params": {"pic": {"recompute": [1, 4]}}}
     assert digests(read(CHAT, body, names)) == texts("two")
 
 
