@@ -50,7 +50,7 @@ async def serve(
     tools = Tools(store, upstream, metrics, chosen.limits)
     proxy = Proxy(tools, policy=chosen.policy)
     front = Front(chosen, tools, proxy, running)
-    back = Back(chosen, tools)
+    back = Back(chosen, tools, running)
     supervisor = Supervisor(store, metrics, chosen.probing)
     watching = asyncio.create_task(supervisor.run(_discovered(chosen)))
     front_runner, port = await server.start(

@@ -187,16 +187,17 @@ class Front:
 class Back:
     """The metrics port, which is not for clients."""
 
-    def __init__(self, settings: Settings, tools: Tools) -> None:
+    def __init__(self, settings: Settings, tools: Tools, running: Running) -> None:
         self._settings = settings
         self._tools = tools
+        self._running = running
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answers ``/metrics`` and ``/fleet``."""
         snapshot = self._tools.store.snapshot
         match request.method, request.path:
             case "GET" | "HEAD", "/metrics":
-                text = self._tools.metrics.text(snapshot)
+                text = self._tools.metrics.text(snapshot, running=self._running.count)
                 kind = "text/plain; version=0.0.4; charset=utf-8"
                 return web.Response(body=text, headers={"Content-Type": kind})
             case "GET" | "HEAD", "/fleet":

@@ -54,9 +54,6 @@ class Metrics:
             "Tokens that engines say came from their cache",
             registry=reg,
         )
-        self.held = Gauge(
-            "hypic_router_held_requests", "Requests held while no engine is ready", registry=reg
-        )
         self.running = Gauge("hypic_router_running_requests", "Requests under way", registry=reg)
         self.retries = Counter(
             "hypic_router_retries_total", "Requests sent again", ["reason"], registry=reg
@@ -69,8 +66,14 @@ class Metrics:
             "hypic_router_segments", "Segments known to be held, all engines", registry=reg
         )
 
-    def text(self, fleet: Fleet) -> bytes:
-        """The exposition, with gauges of ``fleet`` as it is now."""
+    def text(self, fleet: Fleet, *, running: int) -> bytes:
+        """The exposition, with gauges as they are now.
+
+        Args:
+            fleet: the engines.
+            running: requests under way.
+        """
+        self.running.set(running)
         for state in State:
             count = sum(worker.state is state for worker in fleet.workers)
             self.engines.labels(state.value).set(count)

@@ -9,7 +9,7 @@ import pytest
 
 from hypic_router.settings import Limits
 
-from ...support.fake_engine import FakeEngine, plain, says
+from ...support.fake_engine import FakeEngine, hangs, plain, says
 from ...support.routers import chat, routing
 from ...support.wire import Call, ask, eventually
 
@@ -311,7 +311,23 @@ async def test_metrics_have_the_names_that_others_read(router):
         'hypic_router_choice_total{reason="least_load"} 1.0',
         "hypic_router_predicted_tokens_total",
         "hypic_router_actual_tokens_total",
-        "hypic_router_held_requests 0.0",
+        "hypic_router_running_requests 0.0",
         'hypic_router_engines{state="ready"} 1.0',
     ):
         assert name in text
+
+
+async def test_a_request_under_way_is_counted_until_it_ends(engine, router):
+    async def running():
+        return await router.metric("hypic_router_running_requests")
+
+    engine.behave = hangs
+    async with Call(router.url, "/v1/chat/completions", chat()):
+        await eventually(lambda: engine.running == 1)
+        assert await running() == 1
+    await eventually(lambda: engine.running == 0)
+
+    async def none():
+        return await running() == 0
+
+    await eventually(none)
