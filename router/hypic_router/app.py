@@ -63,6 +63,7 @@ class Front:
             **errands,
             MODELS: {"GET": self._models},
             "/health": {"GET": self._health},
+            "/accepting": {"GET": self._accepting},
             "/ready": {"GET": self._ready},
         }
 
@@ -175,9 +176,19 @@ class Front:
     async def _health(self, connection: Connection) -> int:
         return await connection.send_json(200, b'{"status":"ok"}')
 
-    async def _ready(self, connection: Connection) -> int:
+    async def _accepting(self, connection: Connection) -> int:
+        self._check_accepting()
+        return await connection.send_json(200, b'{"status":"accepting"}')
+
+    def _check_accepting(self) -> None:
+        """Whether clients should be sent here, be it to hear that no engine is ready."""
         if self._running.leaving:
-            raise errors.NoEngineError("the router is shutting down")
+            raise errors.NotAcceptingError("the router is shutting down")
+        if not self._tools.store.known:
+            raise errors.NotAcceptingError("the router has not heard yet which engines there are")
+
+    async def _ready(self, connection: Connection) -> int:
+        self._check_accepting()
         snapshot = self._tools.store.snapshot
         if not candidates(snapshot, (), time.monotonic()):
             raise errors.NoEngineError(nobody(snapshot, ()))

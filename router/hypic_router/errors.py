@@ -7,6 +7,7 @@
     |   +-- BodyTooSlowError      408
     |   +-- NotFoundError         404
     |   +-- MethodNotAllowedError 405
+    +-- NotAcceptingError         503   the router has only begun, or ends
     +-- NoEngineError             503   nobody to send it to
     +-- EngineError                     an engine failed before anything reached the client
         +-- UnreachableError      503   no connection
@@ -104,6 +105,14 @@ class MethodNotAllowedError(ClientError):
     def headers(self) -> dict[str, str]:
         """Names the methods that are allowed."""
         return {"Allow": self.allow}
+
+
+class NotAcceptingError(RouterError):
+    """The router itself should be sent nothing: it does not know engines yet, or it ends."""
+
+    status = 503
+    code = "not_accepting"
+    retry_after_s = 2
 
 
 class NoEngineError(RouterError):

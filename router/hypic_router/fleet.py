@@ -62,6 +62,7 @@ class FleetStore:
         self._entries: dict[str, _Entry] = {}
         self._rates = Rates()
         self._snapshot: Fleet | None = None
+        self._discovered = False
 
     @property
     def snapshot(self) -> Fleet:
@@ -70,6 +71,11 @@ class FleetStore:
             workers = tuple(entry.worker for entry in self._entries.values())
             self._snapshot = Fleet(workers, self._rates)
         return self._snapshot
+
+    @property
+    def known(self) -> bool:
+        """Whether discovery has told once which engines there are, be it none."""
+        return self._discovered
 
     def _change(self, at: Address, change: Callable[[Worker], Worker]) -> None:
         """Replaces one engine's value, unless another engine has its name by now."""
@@ -103,6 +109,7 @@ class FleetStore:
             entry = self._entries.setdefault(at.name, _Entry(Worker(at)))
             entry.worker = replace(entry.worker, at=at)
         self._snapshot = None
+        self._discovered = True
         return came, gone
 
     def probed(self, at: Address, health: Health) -> None:

@@ -7,7 +7,7 @@ import json
 import openai
 import pytest
 
-from hypic_router.settings import Limits
+from hypic_router.settings import KubeApi, Limits
 
 from ...support.fake_engine import FakeEngine, hangs, plain, says
 from ...support.routers import chat, routing
@@ -72,10 +72,42 @@ async def test_without_an_engine_the_model_is_still_listed_and_requests_say_what
         assert engine.url in reply.json()["error"]["message"]
         assert (await ask(router.url, "/health", method="GET")).status == 200
         assert (await ask(router.url, "/ready", method="GET")).status == 503
+        assert (await ask(router.url, "/accepting", method="GET")).status == 200
         engine.ready = (200, {})
         await router.ready(1)
         assert (await ask(router.url, "/ready", method="GET")).status == 200
         assert (await router.chat()).status == 200
+
+
+async def test_a_router_accepts_requests_once_it_knows_which_engines_there_are_be_it_none():
+    listed = asyncio.Event()
+
+    async def behave(request, reader, writer, **_):
+        if "watch=1" in request.target:
+            await reader.read()
+            return True
+        await listed.wait()
+        writer.write(plain(200, {"items": [], "metadata": {"resourceVersion": "1"}}))
+        await writer.drain()
+        return True
+
+    async with FakeEngine() as api:
+        api._answer = behave
+        kube = KubeApi(api.url, "", "")
+        async with routing([], ready=0, kube_api=kube, cluster="c", namespace="n") as router:
+            await eventually(lambda: api.seen)
+            for path in ("/accepting", "/ready"):
+                early = await ask(router.url, path, method="GET")
+                assert early.status == 503
+                assert early.json()["error"]["code"] == "not_accepting"
+            listed.set()
+
+            async def accepts():
+                return (await ask(router.url, "/accepting", method="GET")).status == 200
+
+            await eventually(accepts)
+            assert (await ask(router.url, "/ready", method="GET")).status == 503
+            assert (await router.chat()).json()["error"]["code"] == "no_engine"
 
 
 async def eventually_refused(router):

@@ -75,9 +75,10 @@ async def test_sigterm_lets_a_running_stream_end_and_then_exits_with_0():
             await anext(pieces)
             router.process.send_signal(signal.SIGTERM)
             await router.said("Leaving")
-            refused = await ask(router.url, "/ready", method="GET")
-            assert refused.status == 503
-            assert "shutting down" in refused.json()["error"]["message"]
+            for path in ("/accepting", "/ready"):
+                refused = await ask(router.url, path, method="GET")
+                assert refused.status == 503
+                assert "shutting down" in refused.json()["error"]["message"]
             late = await ask(router.url, "/v1/models", method="GET")
             assert late.status == 200
             assert late.header("connection") == "close"
