@@ -1,46 +1,88 @@
-"""The command that the operator renders is one that the router understands."""
+"""What the operator renders for routers is what a router understands, listens on and answers."""
+
+from typing import get_args
 
 import pytest
 
-from hypic_router import settings
+from hypic_operator.core import names
+from hypic_operator.core.api import Policy
+from hypic_operator.core.desired import router
+from hypic_router import server, settings
+from hypic_router.core.pods import CLUSTER_LABEL, ROLE_LABEL, ROLES
 from hypic_router.core.prompt import Names
 from hypic_router.core.score import POLICIES
 
-# As rendered for a HypicCluster.
-COMMAND = [
-    "--port",
-    "8080",
-    "--metrics-port",
-    "9090",
-    "--namespace",
-    "demo-ns",
-    "--cluster",
-    "demo",
-    "--model",
-    "tiny-qwen3.5",
-    "--separator",
-    "<<PIC_SEP>>",
-    "--max-segments",
-    "512",
-    "--policy",
-    "segment",
-]
+from ..support import resources
+from ..support.routers import routing
+from ..support.wire import ask
+
 IN_A_POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
 
+def rendered(**spec):
+    """The router's pod as the operator renders it."""
+    cluster = resources.cluster(namespace="demo-ns", **spec)
+    return router.deployment(cluster, resources.POLICY)["spec"]["template"]["spec"]
+
+
+def command(**spec):
+    """The router's arguments as the kubelet hands them on."""
+    (container,) = rendered(**spec)["containers"]
+    return [argument.replace("$$", "$") for argument in container["args"]]
+
+
+def understood(**spec):
+    return settings.parse(command(**spec), IN_A_POD)
+
+
 def test_the_operators_command_is_understood():
-    chosen = settings.parse(COMMAND, IN_A_POD)
-    assert (chosen.port, chosen.metrics_port) == (8080, 9090)
+    chosen = understood(
+        pic={"separator": "--$(SEP)", "maxSegments": 64}, drain={"timeoutSeconds": 7}
+    )
     assert (chosen.namespace, chosen.cluster) == ("demo-ns", "demo")
-    assert chosen.names == Names("tiny-qwen3.5", "<<PIC_SEP>>", 512)
+    assert chosen.names == Names("tiny", "--$(SEP)", 64)
+    assert chosen.shutdown_s == 7
     assert chosen.kube_api is not None
     assert chosen.kube_api.url == "https://10.0.0.1:443"
-    assert chosen.engine_port == 30_000
 
 
-@pytest.mark.parametrize("policy", ["segment", "least_load", "round_robin"])
+def test_the_operators_routers_look_where_its_engines_are():
+    chosen = understood()
+    assert chosen.engine_port == names.ENGINE_PORT
+    assert (CLUSTER_LABEL, ROLE_LABEL) == (names.LABEL_CLUSTER, names.LABEL_ROLE)
+    assert names.ROLE_BOTH in ROLES
+
+
+def test_a_router_listens_where_its_pod_and_service_say():
+    chosen = understood()
+    (container,) = rendered()["containers"]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports == {"http": chosen.port, "metrics": chosen.metrics_port}
+    (front,) = router.service(resources.cluster())["spec"]["ports"]
+    assert ports[front["targetPort"]] == chosen.port
+
+
+async def test_every_probe_of_a_routers_pod_is_a_route_of_the_router():
+    (container,) = rendered()["containers"]
+    probes = {kind: probe["httpGet"] for kind, probe in container.items() if "Probe" in kind}
+    assert {"readinessProbe", "livenessProbe"} <= set(probes)
+    async with routing([], ready=0) as running:
+        urls = {"http": running.url, "metrics": running.metrics_url}
+        for kind, probe in probes.items():
+            reply = await ask(urls[probe["port"]], probe["path"], method="GET")
+            assert reply.status in {200, 503}, (kind, probe, reply.body)
+
+
+def test_a_router_that_leaves_is_not_killed_before_it_has_waited_for_its_requests():
+    pod, chosen = rendered(drain={"timeoutSeconds": 600}), understood(drain={"timeoutSeconds": 600})
+    noticed_s = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+    leaving_s = noticed_s + chosen.unlisted_s + chosen.shutdown_s + server.CUT_S
+    assert pod["terminationGracePeriodSeconds"] > leaving_s
+
+
+@pytest.mark.parametrize("policy", get_args(Policy))
 def test_every_policy_of_a_hypic_cluster_exists(policy):
-    assert settings.parse([*COMMAND[:-1], policy], IN_A_POD).policy == policy
+    assert understood(router={"policy": policy}).policy == policy
     assert policy in POLICIES
 
 
@@ -51,7 +93,7 @@ def test_a_list_of_engines_needs_no_cluster():
 
 
 def test_an_ipv6_api_server_is_written_with_brackets():
-    chosen = settings.parse(COMMAND, {"KUBERNETES_SERVICE_HOST": "fd00::1"})
+    chosen = settings.parse(command(), {"KUBERNETES_SERVICE_HOST": "fd00::1"})
     assert chosen.kube_api is not None
     assert chosen.kube_api.url == "https://[fd00::1]:443"
 
