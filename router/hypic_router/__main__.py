@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 
 from . import logs, server, settings
 from .app import Back, Front, Running
+from .bodies import Bodies
 from .core.workers import Address
 from .discovery import static
 from .discovery.pods import Pods
@@ -46,11 +47,12 @@ async def serve(
         started: gets the two ports once they listen.
     """
     store, metrics, running = FleetStore(), Metrics(), Running()
+    bodies = Bodies(chosen.limits)
     upstream = Upstream(connect_s=chosen.limits.connect_s)
     tools = Tools(store, upstream, metrics, chosen.limits)
     proxy = Proxy(tools, policy=chosen.policy)
-    front = Front(chosen, tools, proxy, running)
-    back = Back(chosen, tools, running)
+    front = Front(chosen, tools, proxy, running, bodies)
+    back = Back(chosen, tools, running, bodies)
     supervisor = Supervisor(store, metrics, chosen.probing)
     watching = asyncio.create_task(supervisor.run(_discovered(chosen)))
     front_runner, port = await server.start(

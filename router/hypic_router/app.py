@@ -18,13 +18,14 @@ from aiohttp import web
 from hypic_engine.errors import RequestError
 
 from . import errors
+from .bodies import Bodies
 from .core.choose import candidates, nobody
 from .core.prompt import Endpoint, Prompt, prompt
 from .errors import RouterError
 from .exchange import Call, Tools
 from .fleet import published
 from .proxy import Proxy
-from .server import Connection, read_body
+from .server import Connection
 from .settings import Settings
 
 REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
@@ -51,11 +52,14 @@ class Running:
 class Front:
     """The port that clients use."""
 
-    def __init__(self, settings: Settings, tools: Tools, proxy: Proxy, running: Running) -> None:
+    def __init__(
+        self, settings: Settings, tools: Tools, proxy: Proxy, running: Running, bodies: Bodies
+    ) -> None:
         self._settings = settings
         self._tools = tools
         self._proxy = proxy
         self._running = running
+        self._bodies = bodies
         generating = {str(endpoint): {"POST": self._generate} for endpoint in Endpoint}
         errands = {path: {"POST": self._errand} for path in ERRANDS}
         self._routes: Mapping[str, Mapping[str, Route]] = {
@@ -138,15 +142,15 @@ class Front:
         return {"GET": self._errand} if one_model else None
 
     async def _generate(self, connection: Connection) -> int:
-        call = await self._call(connection, "POST")
         endpoint = Endpoint(connection.request.path)
-        return await self._proxy.serve(
-            call, prompt(endpoint, call.body, self._settings.names), connection
-        )
+        async with self._bodies.read(connection.request) as body:
+            wanted = prompt(endpoint, body, self._settings.names)
+            return await self._proxy.serve(_call(connection, "POST", body), wanted, connection)
 
     async def _errand(self, connection: Connection) -> int:
         method = "GET" if connection.request.method == "HEAD" else connection.request.method
-        return await self._proxy.serve(await self._call(connection, method), ERRAND, connection)
+        async with self._bodies.read(connection.request) as body:
+            return await self._proxy.serve(_call(connection, method, body), ERRAND, connection)
 
     async def _models(self, connection: Connection) -> int:
         """An engine's own list; ours while there is no engine, so that clients find the model."""
@@ -157,21 +161,6 @@ class Front:
             model = {"id": name, "object": "model", "created": 0, "owned_by": "hypic", "root": name}
             body = json.dumps({"object": "list", "data": [model]}).encode()
             return await connection.send_json(200, body)
-
-    async def _call(self, connection: Connection, method: str) -> Call:
-        received_s = time.monotonic()
-        request = connection.request
-        limits = self._settings.limits
-        body = await read_body(request, limit=limits.body_bytes, within_s=limits.body_s)
-        return Call(
-            method=method,
-            target=request.rel_url.raw_path_qs,
-            headers=connection.headers(),
-            body=body,
-            request_id=connection.request_id,
-            received_s=received_s,
-            explain=request.headers.get("x-hypic-explain") == "1",
-        )
 
     async def _health(self, connection: Connection) -> int:
         return await connection.send_json(200, b'{"status":"ok"}')
@@ -198,17 +187,20 @@ class Front:
 class Back:
     """The metrics port, which is not for clients."""
 
-    def __init__(self, settings: Settings, tools: Tools, running: Running) -> None:
+    def __init__(self, settings: Settings, tools: Tools, running: Running, bodies: Bodies) -> None:
         self._settings = settings
         self._tools = tools
         self._running = running
+        self._bodies = bodies
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answers ``/metrics`` and ``/fleet``."""
         snapshot = self._tools.store.snapshot
         match request.method, request.path:
             case "GET" | "HEAD", "/metrics":
-                text = self._tools.metrics.text(snapshot, running=self._running.count)
+                text = self._tools.metrics.text(
+                    snapshot, running=self._running.count, body_bytes=self._bodies.n_bytes
+                )
                 kind = "text/plain; version=0.0.4; charset=utf-8"
                 return web.Response(body=text, headers={"Content-Type": kind})
             case "GET" | "HEAD", "/fleet":
@@ -230,6 +222,19 @@ class Back:
 
 def _json(status: int, body: bytes) -> web.Response:
     return web.Response(status=status, body=body, content_type="application/json")
+
+
+def _call(connection: Connection, method: str, body: bytes) -> Call:
+    request = connection.request
+    return Call(
+        method=method,
+        target=request.rel_url.raw_path_qs,
+        headers=connection.headers(),
+        body=body,
+        request_id=connection.request_id,
+        received_s=connection.received_s,
+        explain=request.headers.get("x-hypic-explain") == "1",
+    )
 
 
 def _request_id(request: web.BaseRequest) -> str:

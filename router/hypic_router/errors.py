@@ -7,6 +7,7 @@
     |   +-- BodyTooSlowError      408
     |   +-- NotFoundError         404
     |   +-- MethodNotAllowedError 405
+    +-- CrowdedError              503   no memory for one more body
     +-- NotAcceptingError         503   the router has only begun, or ends
     +-- NoEngineError             503   nobody to send it to
     +-- EngineError                     an engine failed before anything reached the client
@@ -105,6 +106,14 @@ class MethodNotAllowedError(ClientError):
     def headers(self) -> dict[str, str]:
         """Names the methods that are allowed."""
         return {"Allow": self.allow}
+
+
+class CrowdedError(RouterError):
+    """The router holds as many request bodies as it may."""
+
+    status = 503
+    code = "router_crowded"
+    retry_after_s = 1
 
 
 class NotAcceptingError(RouterError):

@@ -55,6 +55,9 @@ class Metrics:
             registry=reg,
         )
         self.running = Gauge("hypic_router_running_requests", "Requests under way", registry=reg)
+        self.body_bytes = Gauge(
+            "hypic_router_body_bytes", "Request bodies, in memory or on their way", registry=reg
+        )
         self.retries = Counter(
             "hypic_router_retries_total", "Requests sent again", ["reason"], registry=reg
         )
@@ -66,14 +69,16 @@ class Metrics:
             "hypic_router_segments", "Segments known to be held, all engines", registry=reg
         )
 
-    def text(self, fleet: Fleet, *, running: int) -> bytes:
+    def text(self, fleet: Fleet, *, running: int, body_bytes: int) -> bytes:
         """The exposition, with gauges as they are now.
 
         Args:
             fleet: the engines.
             running: requests under way.
+            body_bytes: of request bodies, in memory or on their way.
         """
         self.running.set(running)
+        self.body_bytes.set(body_bytes)
         for state in State:
             count = sum(worker.state is state for worker in fleet.workers)
             self.engines.labels(state.value).set(count)

@@ -1,9 +1,10 @@
-"""HTTP as it is served: connections, bodies, and errors below the level of a request.
+"""HTTP as it is served: connections, answers, and errors below the level of a request.
 
-With `app`, the only modules that know the HTTP server. Knows no route.
+With `app` and `bodies`, the only modules that know the HTTP server. Knows no route.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -14,7 +15,7 @@ from aiohttp.web_protocol import RequestHandler
 from typing_extensions import override
 
 from .core.sse import error_body
-from .errors import BadRequestError, BodyTooLargeError, BodyTooSlowError
+from .errors import BadRequestError
 from .exchange import Reply
 from .settings import Limits
 
@@ -56,6 +57,7 @@ class Connection:
 
     Attributes:
         request: as the server read it.
+        received_s: when its head had arrived, by the monotonic clock.
         request_id: goes out with the answer.
         closing: whether the connection ends with this answer.
         response: what was sent, once it has begun.
@@ -63,6 +65,7 @@ class Connection:
 
     def __init__(self, request: web.BaseRequest, *, cors: Sequence[str]) -> None:
         self.request = request
+        self.received_s = time.monotonic()
         self.request_id = ""
         self.closing = False
         self.response = web.StreamResponse()
@@ -216,35 +219,3 @@ async def start(
     site = web.TCPSite(runner, host, port, backlog=1024)
     await site.start()
     return runner, runner.addresses[0][1]
-
-
-async def read_body(request: web.BaseRequest, *, limit: int, within_s: float) -> bytes:
-    """The request's body.
-
-    Raises:
-        BodyTooLargeError: it is, or says that it will be.
-        BodyTooSlowError: it has not arrived in time.
-    """
-    too_large = BodyTooLargeError(f"the body is longer than {limit} bytes", param="body")
-    if (request.content_length or 0) > limit:
-        raise too_large
-    if "100-continue" in request.headers.get("Expect", "").lower():
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0
-    if request.content.is_eof():
-        body = request.content.read_nowait()
-        if len(body) > limit:
-            raise too_large
-        return body
-    data = bytearray()
-    try:
-        async with asyncio.timeout(within_s):
-            while chunk := await request.content.readany():
-                data += chunk
-                if len(data) > limit:
-                    raise too_large
-    except TimeoutError as error:
-        raise BodyTooSlowError(
-            f"the body did not arrive within {within_s:g} s", param="body"
-        ) from error
-    return bytes(data)

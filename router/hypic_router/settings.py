@@ -19,6 +19,7 @@ class Limits:
 
     Attributes:
         body_bytes: longest request body.
+        bodies_bytes: all request bodies that are in memory.
         header_bytes: longest request line, and longest single header.
         head_s: for the head of a connection's first request to arrive.
         body_s: for a request body to arrive.
@@ -29,7 +30,8 @@ class Limits:
         attempts: engines tried for one request.
     """
 
-    body_bytes: int = 64 << 20
+    body_bytes: int = 16 << 20
+    bodies_bytes: int = 256 << 20
     header_bytes: int = 32 << 10
     head_s: float = 10.0
     body_s: float = 60.0
@@ -116,7 +118,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--kube-token-file", default=None, help="bearer token for --kube-api")
     add("--kube-ca-file", default=None, help="authority of --kube-api")
     add("--cors-origin", action="append", default=[], help="allow this origin; '*' for any")
-    add("--max-body-mib", type=float, default=limits.body_bytes / (1 << 20))
+    add("--max-body-mib", type=float, default=limits.body_bytes / (1 << 20), help="of a request")
+    add("--max-bodies-mib", type=float, default=limits.bodies_bytes / (1 << 20), help="of all")
     add("--max-header-kib", type=float, default=limits.header_bytes / (1 << 10))
     add("--body-timeout-s", type=float, default=limits.body_s, help="for a request body to arrive")
     add("--connect-timeout-s", type=float, default=limits.connect_s, help="to reach an engine")
@@ -152,6 +155,8 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         parser.error("--separator must not be empty")
     if args.max_segments < 1:
         parser.error("--max-segments must be 1 or more")
+    if args.max_bodies_mib < args.max_body_mib:
+        parser.error("--max-bodies-mib must not be less than --max-body-mib")
     for url in filter(None, args.engines.split(",")):
         if not url.startswith(("http://", "https://")):
             parser.error(f"--engines: {url!r} must begin with http:// or https://")
@@ -182,6 +187,7 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Setti
         log_level=args.log_level,
         limits=Limits(
             body_bytes=int(args.max_body_mib * (1 << 20)),
+            bodies_bytes=int(args.max_bodies_mib * (1 << 20)),
             header_bytes=int(args.max_header_kib * (1 << 10)),
             body_s=args.body_timeout_s,
             connect_s=args.connect_timeout_s,

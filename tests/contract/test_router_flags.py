@@ -80,6 +80,12 @@ def test_a_router_that_leaves_is_not_killed_before_it_has_waited_for_its_request
     assert pod["terminationGracePeriodSeconds"] > leaving_s
 
 
+def test_a_routers_memory_holds_what_it_says_it_needs_for_bodies():
+    (container,) = rendered()["containers"]
+    gib = int(container["resources"]["limits"]["memory"].removesuffix("Gi"))
+    assert gib << 30 > 3 * understood().limits.bodies_bytes
+
+
 @pytest.mark.parametrize("policy", get_args(Policy))
 def test_every_policy_of_a_hypic_cluster_exists(policy):
     assert understood(router={"policy": policy}).policy == policy
@@ -110,6 +116,7 @@ def test_an_ipv6_api_server_is_written_with_brackets():
         (["--model", "m", "--engines", "http://a", "--policy", "best"], "--policy"),
         (["--model", "m", "--engines", "http://a", "--separator", ""], "--separator must not"),
         (["--model", "m", "--engines", "http://a", "--max-segments", "0"], "--max-segments"),
+        (["--model", "m", "--engines", "http://a", "--max-bodies-mib", "8"], "--max-bodies-mib"),
         (["--model", "m", "--engines", "http://a", "--idle-timeout-s", "-1"], "--idle-timeout-s"),
     ],
 )

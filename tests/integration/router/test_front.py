@@ -9,7 +9,7 @@ import pytest
 
 from hypic_router.settings import KubeApi, Limits
 
-from ...support.fake_engine import FakeEngine, hangs, plain, says
+from ...support.fake_engine import FakeEngine, answers, hangs, plain, says
 from ...support.routers import chat, routing
 from ...support.wire import Call, ask, eventually
 
@@ -165,6 +165,51 @@ async def test_a_body_past_the_limit_gets_413_announced_or_not(engine):
         ) as call:
             assert (await call.all()).status == 413
         assert not engine.generated
+
+
+@pytest.mark.parametrize("announced", [True, False])
+async def test_bodies_past_what_all_may_have_get_503_until_one_ends(engine, announced):
+    engine.behave = hangs
+    text = "x" * 700
+    chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(raw := json.dumps({"text": text}).encode()), raw)
+    more = {} if announced else {"raw": chunked, "headers": ("Transfer-Encoding: chunked",)}
+    limits = Limits(body_bytes=1_000, bodies_bytes=1_000)
+    async with routing([engine.url], limits=limits) as router:
+        async with Call(router.url, "/generate", {"text": text}):
+            await eventually(lambda: engine.running == 1)
+            assert 700 < await router.metric("hypic_router_body_bytes") < 1_000
+            crowded = await ask(router.url, "/generate", {"text": text}, **more)
+            assert crowded.status == 503
+            assert crowded.json()["error"]["code"] == "router_crowded"
+            assert crowded.header("retry-after") == "1"
+            assert len(engine.generated) == 1
+
+        async def free():
+            return await router.metric("hypic_router_body_bytes") == 0
+
+        await eventually(free)
+        engine.behave = answers
+        assert (await ask(router.url, "/generate", {"text": text}, **more)).status == 200
+        assert await free()
+
+
+async def test_a_body_that_was_begun_keeps_its_room_and_is_served(engine):
+    limits = Limits(body_bytes=1_000, bodies_bytes=1_000)
+    head, body = b"POST /generate HTTP/1.1\r\nHost: x\r\n", json.dumps({"text": "x" * 700}).encode()
+    async with (
+        routing([engine.url], limits=limits) as router,
+        Call(router.url, "/generate", raw=b"", headers=()) as slow,
+    ):
+        assert (await slow.all()).status == 400  # the empty body of the helper itself
+        slow.writer.write(head + b"Content-Length: %d\r\n\r\n%s" % (len(body), body[:1]))
+
+        async def begun():
+            return await router.metric("hypic_router_body_bytes") == len(body)
+
+        await eventually(begun)
+        assert (await ask(router.url, "/generate", {"text": "x" * 700})).status == 503
+        slow.writer.write(body[1:])
+        assert (await slow.all()).status == 200
 
 
 async def test_a_body_that_does_not_arrive_gets_408(engine):
