@@ -82,19 +82,6 @@ async def test_events_cut_anywhere_arrive_whole_and_in_order(router, engine):
     assert reply.clean
 
 
-async def test_a_client_that_waits_long_gets_nothing_but_the_engines_events(router, engine):
-    async def behave(turn):
-        await asyncio.sleep(0.3)
-        await turn.send(SSE_HEAD, chunk(b": note from upstream\n\n"))
-        await asyncio.sleep(0.3)
-        await turn.send(event(token("two", "stop")), event(b"[DONE]"), END)
-
-    engine.behave = behave
-    reply = await router.chat(stream=True)
-    assert reply.body.split(b"\n\n")[0] == b": note from upstream"
-    assert reply.body.count(b"data:") == 2
-
-
 @pytest.mark.parametrize("how", ["reset", "close", "half_event", "no_done"])
 async def test_a_stream_that_breaks_off_ends_with_one_error_event(router, engine, how):
     engine.behave = breaks_off(how)
