@@ -19,10 +19,11 @@ from hypic_engine.errors import RequestError
 
 from . import errors
 from .bodies import Bodies
+from .call import Call
 from .core.choose import candidates, nobody
 from .core.prompt import Endpoint, Prompt, prompt
 from .errors import RouterError
-from .exchange import Call, Tools
+from .exchange import Tools
 from .fleet import published
 from .proxy import Proxy
 from .server import Connection

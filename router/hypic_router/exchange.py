@@ -1,18 +1,17 @@
 """One request at one engine: sends it, waits for the first piece, relays the rest.
 
-Knows neither the server's nor the client's HTTP library; `Caller` and `Reply` are what it needs of
-the first. Leaving `Exchange.run` in any way, cancelled too, closes the engine's connection unless
-the answer was read to its end, and that is what makes the engine abort.
+Knows neither the server's nor the client's HTTP library. Leaving `Exchange.run` in any way,
+cancelled too, closes the engine's connection unless the answer was read to its end, and that is
+what makes the engine abort.
 """
 
 import asyncio
 import re
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Protocol
 
+from .call import Call, Caller, Reply
 from .core import headers, sse
 from .core.prompt import Prompt
 from .core.sse import Tail
@@ -25,51 +24,6 @@ from .upstream import Answer, Upstream
 # A plain answer up to this size is sent whole, so that one that breaks off can be asked again.
 WHOLE_BYTES = 1 << 20
 CACHED_TOKENS = re.compile(rb'"cached_tokens"\s*:\s*(\d+)')
-
-
-class Reply(Protocol):
-    """An answer to the client that has begun."""
-
-    async def write(self, data: bytes) -> None:
-        """Sends bytes, once there is room for them."""
-
-    async def end(self) -> None:
-        """Ends the body as HTTP says."""
-
-    def abort(self) -> None:
-        """Ends the connection instead, so that the client sees that something is missing."""
-
-
-class Caller(Protocol):
-    """Who asked, and the way back."""
-
-    async def begin(
-        self, status: int, headers: Sequence[tuple[str, str]], length: int | None
-    ) -> Reply:
-        """Starts the answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One request to pass on.
-
-    Attributes:
-        method: HTTP method for the engine.
-        target: path and query, percent-encoded.
-        headers: as the client sent them.
-        body: as the client sent it.
-        request_id: from the client, or made up.
-        received_s: when its head had arrived, by the monotonic clock.
-        explain: whether the answer tells which engine was chosen and why.
-    """
-
-    method: str
-    target: str
-    headers: Sequence[tuple[str, str]]
-    body: bytes
-    request_id: str
-    received_s: float
-    explain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from .call import Call, Caller
 from .core import budget as budgets
 from .core.budget import Budget
 from .core.choose import Choice, choose, nobody
@@ -24,7 +25,7 @@ from .errors import (
     StaleError,
     UnreachableError,
 )
-from .exchange import Call, Caller, Exchange, Tools
+from .exchange import Exchange, Tools
 
 # A request that broke as many engines may be what breaks them.
 ENGINES_ONE_REQUEST_MAY_BREAK = 2

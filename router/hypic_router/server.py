@@ -14,9 +14,9 @@ from aiohttp.http_exceptions import LineTooLong
 from aiohttp.web_protocol import RequestHandler
 from typing_extensions import override
 
+from .call import Reply
 from .core.sse import error_body
 from .errors import BadRequestError
-from .exchange import Reply
 from .settings import Limits
 
 EXPOSED = "x-request-id, x-hypic-engine, x-hypic-choice, retry-after"
