@@ -115,7 +115,11 @@ def test_the_pods_own_words_reach_the_status(namespace: Namespace, operating: Op
         namespace.play_router("demo", ready=2)
         namespace.until("demo", "Ready", "True")
         namespace.play_pods(made, resources.crashed(137, "", reason="OOMKilled"))
-        namespace.until("demo", "Ready", "False", "OOMKilled")
+        found = namespace.until("demo", "Ready", "False", "OOMKilled")
+        assert "resources.limits.memory" in found["message"]
+        namespace.play_pods(made, resources.silent())
+        found = namespace.until("demo", "Ready", "False", "NotAnswering")
+        assert "deleting the pod starts another" in found["message"]
 
 
 def test_pods_of_both_kinds_are_admitted_under_the_restricted_standard(
