@@ -131,8 +131,8 @@ def _of_container(container: Mapping[str, Any], lost_at: str) -> Trouble | None:
 
 
 def _ended(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    state, last = container.get("state", {}), container.get("lastState", {})
-    return state.get("terminated") or last.get("terminated")
+    last: Mapping[str, Any] = container.get("lastState", {})
+    return container.get("state", {}).get("terminated") or last.get("terminated")
 
 
 def _running(container: Mapping[str, Any], lost_at: str) -> Trouble:
