@@ -5,15 +5,18 @@ Holds no logic of its own.
 
 import asyncio
 import logging
+import signal
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from http import HTTPStatus
 
 import aiohttp
 import kopf
 import prometheus_client
 
-from . import cluster, connection, handlers
+from . import cluster, connection, handlers, health
 from . import settings as configuration
 from .errors import ClusterError, OperatorError
 from .metrics import Metrics
@@ -44,6 +47,7 @@ async def run(
     """
     reached_by = await connection.configuration(settings.kubeconfig)
     async with (
+        health.answering(settings.health_port),
         aiohttp.ClientSession() as session,
         cluster.Cluster(connection.Connection(reached_by), metrics) as api,
     ):
@@ -59,9 +63,8 @@ async def run(
             await wakeups.close()
             await answers.close()
 
-        stopped = False
-        while not stopped:
-            await _kind_is_served(api)
+        stop, stopped = stop or asyncio.Event(), False
+        while not stopped and await _kind_is_served(api, stop):
             registry = handlers.registry(wakeups.wake, close, reached_by)
             stopped = await _watch(settings, registry, api, stop)
 
@@ -70,7 +73,7 @@ async def _watch(
     settings: Settings,
     registry: kopf.OperatorRegistry,
     api: cluster.Cluster,
-    stop: asyncio.Event | None,
+    stop: asyncio.Event,
 ) -> bool:
     """Watch until told to stop; False when our kind was taken away meanwhile."""
     try:
@@ -79,7 +82,6 @@ async def _watch(
             settings=handlers.settings(),
             clusterwide=not settings.namespaces,
             namespaces=settings.namespaces,
-            liveness_endpoint=_liveness(settings),
             stop_flag=stop,
         )
     except Exception as error:
@@ -91,14 +93,30 @@ async def _watch(
     return True
 
 
-async def _kind_is_served(api: cluster.Cluster) -> None:
-    """Wait for the CustomResourceDefinition: kopf looks for it once, when it starts."""
+async def _kind_is_served(api: cluster.Cluster, stop: asyncio.Event) -> bool:
+    """Wait for the CustomResourceDefinition: kopf looks for it once, when it starts.
+
+    Returns:
+        False when told to stop meanwhile.
+    """
+    _heed_signals(stop)
     told = False
-    while not await _served(api):
+    while not stop.is_set():
+        if await _served(api):
+            return True
         if not told:
             logger.warning("HypicCluster is not installed here, or not reachable; waiting for it")
         told = True
-        await asyncio.sleep(WAIT_FOR_KIND_S)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), WAIT_FOR_KIND_S)
+    return False
+
+
+def _heed_signals(stop: asyncio.Event) -> None:
+    """Have signals stop the waiting; kopf puts handlers of its own in their place."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
 
 
 async def _served(api: cluster.Cluster) -> bool:
@@ -107,10 +125,6 @@ async def _served(api: cluster.Cluster) -> bool:
     except ClusterError as error:
         logger.warning("%s", error)
         return False
-
-
-def _liveness(settings: Settings) -> str | None:
-    return f"http://0.0.0.0:{settings.health_port}/healthz" if settings.health_port else None
 
 
 def _log(settings: Settings) -> None:

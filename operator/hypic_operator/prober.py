@@ -53,7 +53,10 @@ class HttpProber:
             async with self._session.post(url, json=body, timeout=timeout) as response:
                 return _answer(response.status, await response.text())
         except TimeoutError:
-            words = f"no answer in {self._timeout_s:g} s"
+            words = (
+                f"a request for one token got no answer in {self._timeout_s:g} s; "
+                f"the logs of the engines say why"
+            )
             return Answer(token=False, reason="NoAnswer", message=words)
         except aiohttp.ClientError as error:
             words = f"the router cannot be reached: {error}"

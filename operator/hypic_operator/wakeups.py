@@ -53,10 +53,6 @@ class Wakeups:
             self._tasks[key] = asyncio.create_task(self._follow(key), name=f"follow {key}")
         self._causes[key].set()
 
-    def known(self, key: Key) -> bool:
-        """Whether the key is being followed."""
-        return key in self._tasks
-
     async def close(self) -> None:
         """Stop following everything; what was being written is left half done, which is safe."""
         tasks = tuple(self._tasks.values())

@@ -202,10 +202,10 @@ class RunningOperator:
 
     @property
     def looks(self) -> float:
-        """How often it has looked at a HypicCluster to the end."""
-        labels = {"result": "ok"}
+        """How often it has looked at a HypicCluster to the end, one that is gone included."""
         name = "hypic_operator_reconcile_seconds_count"
-        return self._metrics.registry.get_sample_value(name, labels) or 0.0
+        value = self._metrics.registry.get_sample_value
+        return sum(value(name, {"result": result}) or 0.0 for result in ("ok", "gone"))
 
     @property
     def writes(self) -> dict[str, float]:
@@ -219,19 +219,24 @@ class RunningOperator:
         }
 
     def look(self, namespace: Namespace, cluster: str) -> None:
-        """Have it look at a cluster, and wait until it has."""
+        """Have it look at the only cluster there is, and wait for a look that began after this."""
+        self._look_after_a_touch(namespace, cluster)  # this one may have begun before
+        self._look_after_a_touch(namespace, cluster)
+
+    def rest(self, namespace: Namespace, cluster: str) -> None:
+        """Have it look until a look finds nothing to write: the next would find the same."""
+        eventually(lambda: self._looks_without_writing(namespace, cluster))
+
+    def _look_after_a_touch(self, namespace: Namespace, cluster: str) -> None:
         before = self.looks
         note = {"metadata": {"annotations": {"touched": str(time.monotonic_ns())}}}
         namespace.patch("HypicCluster", cluster, note)
         eventually(lambda: self.looks, until=lambda seen: seen > before)
 
-    def rest(self) -> None:
-        """Wait until it has had nothing to do for a while."""
-        quiet_since, seen = time.monotonic(), self.looks
-        while time.monotonic() < quiet_since + 1.0:
-            time.sleep(0.05)
-            if self.looks != seen:
-                quiet_since, seen = time.monotonic(), self.looks
+    def _looks_without_writing(self, namespace: Namespace, cluster: str) -> bool:
+        before = self.writes
+        self.look(namespace, cluster)
+        return self.writes == before
 
     def _run(self) -> None:
         try:

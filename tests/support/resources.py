@@ -67,9 +67,18 @@ def crashed(code: int, message: str, *, restarts: int = 3, reason: str = "Error"
     return _status(state, last={"terminated": ended}, restarts=restarts)
 
 
-def loading() -> dict[str, Any]:
+def loading(container: str = "engine", *, started: bool = False) -> dict[str, Any]:
     """Status of a pod that runs and is not ready yet."""
-    return _status({"running": {"startedAt": "2026-01-01T00:00:00Z"}})
+    status = _status({"running": {"startedAt": "2026-01-01T00:00:00Z"}})
+    status["containerStatuses"][0] |= {"name": container, "started": started}
+    return status
+
+
+def silent(container: str = "engine") -> dict[str, Any]:
+    """Status of a pod that was ready and fails its readiness check since."""
+    status = loading(container, started=True)
+    status["conditions"][1]["lastTransitionTime"] = "2026-01-01T00:05:00Z"
+    return status
 
 
 def unschedulable(message: str) -> dict[str, Any]:

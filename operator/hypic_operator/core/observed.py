@@ -102,7 +102,7 @@ class Observed:
         for pod in pods:
             revision = _labels(pod).get(names.LABEL_REVISION, "")
             present[revision] = present.get(revision, 0) + 1
-        staying = tuple(_pod(pod) for pod in pods if not _leaving(pod))
+        staying = tuple(_pod(pod) for pod in pods if not (_leaving(pod) or _replaced(pod)))
         return cls(tuple(_child(cluster, item) for item in children), staying, present)
 
     def explained(self, failures: Mapping[str, str]) -> Self:
@@ -162,6 +162,12 @@ def _labels(item: Object) -> Mapping[str, str]:
 
 def _leaving(item: Object) -> bool:
     return item["metadata"].get("deletionTimestamp") is not None
+
+
+def _replaced(item: Object) -> bool:
+    """Whether a Deployment has left a failed pod lying beside the one that stands in for it."""
+    router = _labels(item).get(names.LABEL_COMPONENT) == "router"
+    return router and item.get("status", {}).get("phase") == "Failed"
 
 
 def _child(cluster: HypicCluster, item: Object) -> Child:

@@ -3,6 +3,7 @@
 Does not know the schema's own limits; what it refuses is told in a condition, never raised.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,6 +29,9 @@ OWNED_FLAGS = (
     "--pic-segment-min-tokens",
     "--disaggregation-mode",
 )
+
+# With a key, the engine answers 401 to probes and routers, which send none.
+KEY_FLAGS = ("--api-key", "--admin-api-key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +105,28 @@ def _engine(cluster: HypicCluster, policy: Policy) -> Refusal | None:
             "prefill.template.engine.image: give one, because the operator was started without "
             "--engine-image",
         )
-    for argument in engine.extra_args:
-        flag = argument.split("=", 1)[0]
-        if _owned(flag):
-            return Refusal(
-                "PrefillReady",
-                "OwnedArgument",
-                f"prefill.template.engine.extraArgs: {flag} is set by the operator; remove it and "
-                f"use the fields model, pic and prefill.tensorParallel",
-            )
+    refused = (_argument(argument.split("=", 1)[0]) for argument in engine.extra_args)
+    return next((found for found in refused if found is not None), None)
+
+
+def _argument(flag: str) -> Refusal | None:
+    where = f"prefill.template.engine.extraArgs: {flag}"
+    if _begins(flag, OWNED_FLAGS):
+        message = (
+            f"{where} is set by the operator; remove it and use the fields model, pic and "
+            f"prefill.tensorParallel"
+        )
+        return Refusal("PrefillReady", "OwnedArgument", message)
+    if _begins(flag, KEY_FLAGS):
+        message = (
+            f"{where} would close the engine to the kubelet's probes and to the routers, which "
+            f"send no key; remove it, and ask for keys in a gateway before the router's Service"
+        )
+        return Refusal("PrefillReady", "KeyNotSupported", message)
     return None
 
 
-def _owned(flag: str) -> bool:
+def _begins(flag: str, flags: Sequence[str]) -> bool:
     # argparse takes the beginning of a flag for the flag itself.
     beginning = flag.startswith("--") and flag != "--"
-    return beginning and any(owned.startswith(flag) for owned in OWNED_FLAGS)
+    return beginning and any(known.startswith(flag) for known in flags)

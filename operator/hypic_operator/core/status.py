@@ -204,13 +204,7 @@ def _router(facts: Facts) -> Condition:
 def _router_trouble(facts: Facts, front: Front) -> trouble.Trouble | None:
     made = trouble.quota(front.failure, names.service(facts.cluster)) if front.failure else None
     routers = facts.observed.of_component("router")
-    found = trouble.worst((made, *(pod.trouble for pod in routers)))
-    if found is None or found.reason != "Loading":
-        return found
-    name = found.message.partition(" ")[0]
-    if not any(pod.ready for pod in facts.observed.of_component("prefill")):
-        return trouble.Trouble("NoEngineReady", f"{name} waits for an engine", found.rank)
-    return trouble.Trouble("Starting", f"{name} is not ready yet", found.rank)
+    return trouble.worst((made, *(pod.trouble for pod in routers)))
 
 
 def _serving(facts: Facts) -> Condition:

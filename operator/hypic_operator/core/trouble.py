@@ -12,7 +12,13 @@ from typing import Any
 _PULL = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
 _STARTING = {"ContainerCreating", "PodInitializing", ""}
 _BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*"(: )?(ErrImagePull: )?')
+_NO_CLAIM = re.compile(r'persistentvolumeclaim "([^"]+)" not found')
 _MESSAGE_LIMIT = 400
+_KILLED = 137
+_MORE_MEMORY = {
+    "engine": "raise prefill.template.engine.resources.limits.memory or lower --max-total-tokens",
+    "router": "raise router.replicas, so that each router holds fewer requests",
+}
 
 
 class Rank(IntEnum):
@@ -20,10 +26,11 @@ class Rank(IntEnum):
 
     LOADING = 0
     STARTING = 1
-    UNSCHEDULABLE = 2
-    CREATE = 3
-    IMAGE = 4
-    CRASH = 5
+    NOT_ANSWERING = 2
+    UNSCHEDULABLE = 3
+    CREATE = 4
+    IMAGE = 5
+    CRASH = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,8 @@ def of_pod(pod: Mapping[str, Any]) -> Trouble | None:
     conditions = {item["type"]: item for item in status.get("conditions", ())}
     if conditions.get("Ready", {}).get("status") == "True":
         return None
-    found = _failed(status) or _of_containers(status) or _unscheduled(conditions)
+    lost_at = conditions.get("Ready", {}).get("lastTransitionTime") or ""
+    found = _failed(status) or _of_containers(status, lost_at) or _unscheduled(conditions)
     found = found or Trouble("Starting", "is being started", Rank.STARTING)
     message = f"{pod['metadata']['name']} {found.message}"
     return Trouble(found.reason, message, found.rank)
@@ -74,6 +82,10 @@ def _failed(status: Mapping[str, Any]) -> Trouble | None:
     if status.get("phase") != "Failed":
         return None
     reason = status.get("reason") or "PodFailed"
+    if reason == "Evicted":
+        words = _short(status.get("message") or "its node gives no reason")
+        advice = "raise prefill.template.engine.resources.requests to what an engine uses"
+        return Trouble(reason, f"was evicted: {words}; {advice}, or free its node", Rank.CRASH)
     return Trouble(reason, f"failed: {_short(status.get('message') or reason)}", Rank.CRASH)
 
 
@@ -83,30 +95,74 @@ def _unscheduled(conditions: Mapping[str, Mapping[str, Any]]) -> Trouble | None:
         return None
     reason = scheduled.get("reason") or "Unschedulable"
     words = _short(scheduled.get("message") or "the scheduler gave no reason")
+    claim = _NO_CLAIM.search(words)
+    if claim is not None:
+        message = (
+            f"waits for PersistentVolumeClaim {claim[1]}, which its namespace does not have; "
+            f"create it, or correct the claimName in model.source.pvc or prefill.template.volumes"
+        )
+        return Trouble("ClaimNotFound", message, Rank.UNSCHEDULABLE)
+    if "unbound immediate PersistentVolumeClaims" in words:
+        message = f"has no node: {words}; `kubectl describe pvc` says what its claim waits for"
+        return Trouble("ClaimNotBound", message, Rank.UNSCHEDULABLE)
     return Trouble(reason, f"has no node: {words}", Rank.UNSCHEDULABLE)
 
 
-def _of_containers(status: Mapping[str, Any]) -> Trouble | None:
+def _of_containers(status: Mapping[str, Any], lost_at: str) -> Trouble | None:
     statuses = (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
-    return worst(_of_container(container) for container in statuses)
+    return worst(_of_container(container, lost_at) for container in statuses)
 
 
-def _of_container(container: Mapping[str, Any]) -> Trouble | None:
+def _of_container(container: Mapping[str, Any], lost_at: str) -> Trouble | None:
     if container.get("ready"):
         return None
-    state = container.get("state", {})
+    state, ended = container.get("state", {}), _ended(container)
+    if "running" in state:
+        return _running(container, lost_at)
     waiting = state.get("waiting", {})
     reason = waiting.get("reason", "")
-    ended = state.get("terminated") or container.get("lastState", {}).get("terminated")
     if reason in _PULL:
         return _pull(container, waiting)
     if ended:
         return _crash(container, ended)
     if reason not in _STARTING:
-        return Trouble(reason, f"cannot start: {_short(waiting.get('message', ''))}", Rank.CREATE)
-    if "running" in state:
-        return Trouble("Loading", "is loading the model", Rank.LOADING)
+        return _not_created(reason, waiting.get("message", ""))
     return None
+
+
+def _ended(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    last: Mapping[str, Any] = container.get("lastState", {})
+    return container.get("state", {}).get("terminated") or last.get("terminated")
+
+
+def _running(container: Mapping[str, Any], lost_at: str) -> Trouble:
+    """Why a container that runs is not ready.
+
+    Args:
+        container: its status.
+        lost_at: RFC 3339, since when its pod is not ready; empty for unknown.
+    """
+    started, ended = container.get("started"), _ended(container)
+    since = container["state"]["running"].get("startedAt") or lost_at
+    if started and lost_at > since:
+        message = (
+            "was ready and does not answer its readiness check any more; its log and "
+            "`kubectl describe pod` say why, and deleting the pod starts another"
+        )
+        return Trouble("NotAnswering", message, Rank.NOT_ANSWERING)
+    if ended:
+        return _crash(container, ended)
+    if container.get("name") != "engine":
+        words = "runs and does not take requests yet; its log says why if it stays so"
+        return Trouble("Starting", words, Rank.STARTING)
+    loaded = "has loaded the model and is about to be ready; its log says why if it stays so"
+    return Trouble("Loading", loaded if started else "is loading the model", Rank.LOADING)
+
+
+def _not_created(reason: str, message: str) -> Trouble:
+    folder = "subPath" in message and 'volumeMount "model"' in message
+    advice = "; is model.source.pvc.path a folder in the claim?" if folder else ""
+    return Trouble(reason, f"cannot start: {_short(message)}{advice}", Rank.CREATE)
 
 
 def _pull(container: Mapping[str, Any], waiting: Mapping[str, Any]) -> Trouble:
@@ -120,12 +176,15 @@ def _crash(container: Mapping[str, Any], ended: Mapping[str, Any]) -> Trouble:
     code, times = ended.get("exitCode"), container.get("restartCount", 0)
     if ended.get("reason") == "OOMKilled":
         message = f"was killed for using more memory than its limit, {times} restarts"
+        advice = _MORE_MEMORY.get(container.get("name", ""))
+        message = f"{message}; {advice}" if advice else message
         return Trouble("OOMKilled", message, Rank.CRASH)
     line = _telling_line(ended.get("message") or "")
     said = f": {line}" if line else ""
-    return Trouble(
-        "CrashLoopBackOff", f"ended with code {code}, {times} restarts{said}", Rank.CRASH
-    )
+    if code == _KILLED:
+        said += "; it was killed from outside, and `kubectl describe pod` says by whom"
+    message = f"ended with code {code}, {times} restarts{said}"
+    return Trouble("CrashLoopBackOff", message, Rank.CRASH)
 
 
 def _telling_line(log: str) -> str:

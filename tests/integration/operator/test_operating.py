@@ -59,10 +59,9 @@ def test_at_rest_nothing_is_written(namespace: Namespace, operating: Operating) 
     with operating() as operator:
         namespace.create(resources.manifest(prefill=TWO))
         namespace.bring_up("demo")
-        operator.rest()
+        operator.rest(namespace, "demo")
         written, versions = operator.writes, namespace.versions("demo")
         operator.look(namespace, "demo")
-        operator.rest()
         assert operator.writes == written
         after = namespace.versions("demo")
     del versions["HypicCluster/demo"], after["HypicCluster/demo"]  # touched by the test
@@ -75,12 +74,12 @@ def test_a_restart_of_the_operator_changes_nothing(
     with operating():
         namespace.create(resources.manifest(prefill=TWO))
         namespace.bring_up("demo")
-    versions, asked = namespace.versions("demo"), prober.asked
+    versions, asked = namespace.versions_of_children("demo"), prober.asked
     with operating() as operator:
         eventually(lambda: prober.asked, until=lambda seen: seen > asked)
-        operator.rest()
+        operator.look(namespace, "demo")
         assert operator.writes == {}
-    assert namespace.versions("demo") == versions
+    assert namespace.versions_of_children("demo") == versions
 
 
 def test_nothing_of_the_framework_is_written_into_the_resource(
@@ -115,7 +114,11 @@ def test_the_pods_own_words_reach_the_status(namespace: Namespace, operating: Op
         namespace.play_router("demo", ready=2)
         namespace.until("demo", "Ready", "True")
         namespace.play_pods(made, resources.crashed(137, "", reason="OOMKilled"))
-        namespace.until("demo", "Ready", "False", "OOMKilled")
+        found = namespace.until("demo", "Ready", "False", "OOMKilled")
+        assert "resources.limits.memory" in found["message"]
+        namespace.play_pods(made, resources.silent())
+        found = namespace.until("demo", "Ready", "False", "NotAnswering")
+        assert "deleting the pod starts another" in found["message"]
 
 
 def test_pods_of_both_kinds_are_admitted_under_the_restricted_standard(
@@ -264,7 +267,7 @@ def test_our_fields_are_put_back_and_those_of_others_stay(
         eventually(lambda: (namespace.get("StatefulSet", made) or {})["spec"]["replicas"] == 1)
         eventually(lambda: (namespace.get("Role", "demo-router") or {})["rules"] != rules)
         eventually(lambda: namespace.get("PodDisruptionBudget", "demo-router"))
-        operator.rest()
+        operator.rest(namespace, "demo")
     metadata = (namespace.get("Service", "demo") or {})["metadata"]
     assert metadata["annotations"]["others"] == "note"
     assert metadata["labels"]["team"] == "search"
@@ -324,7 +327,8 @@ def test_a_cluster_is_deleted_without_the_operator(
     assert namespace.get("HypicCluster", "demo") is None
     left = namespace.versions_of_children("demo")
     with operating() as operator:
-        operator.rest()
+        eventually(lambda: operator.looks)
+        assert operator.writes == {}
     assert namespace.versions_of_children("demo") == left
 
 
@@ -335,7 +339,7 @@ def test_foreground_deletion_makes_nothing_anew(namespace: Namespace, operating:
         namespace.delete("HypicCluster", "demo", propagation="Foreground")
         namespace.delete("Service", "demo")
         namespace.delete("Deployment", "demo")
-        operator.rest()
+        operator.look(namespace, "demo")
         assert namespace.get("Service", "demo") is None
         assert namespace.get("Deployment", "demo") is None
 

@@ -82,6 +82,7 @@ async def test_silence_ends(door: Door) -> None:
     door.hangs, door.patience_s = True, 0.2
     answer = await door.ask()
     assert (answer.token, answer.reason) == (False, "NoAnswer")
+    assert "no answer in 0.2 s; the logs of the engines" in answer.message
 
 
 async def test_a_closed_door_is_told() -> None:

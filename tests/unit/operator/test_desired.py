@@ -176,6 +176,11 @@ def test_a_budget_lets_a_single_pod_go() -> None:
         assert "minAvailable" not in made["spec"]
 
 
+def test_routers_without_engines_stay_behind_their_service() -> None:
+    made = router.deployment(resources.cluster(), resources.POLICY)
+    assert _container(made)["readinessProbe"]["httpGet"] == {"path": "/accepting", "port": "http"}
+
+
 def test_selectors_find_their_pods_and_no_others() -> None:
     cluster = resources.cluster()
     engines = engine.stateful_set(cluster, resources.POLICY, image="e")

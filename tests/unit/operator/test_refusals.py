@@ -54,6 +54,16 @@ def test_a_flag_of_the_operator_is_named(argument: str) -> None:
     assert argument.split("=", maxsplit=1)[0] in found.message
 
 
+@pytest.mark.parametrize("argument", ["--api-key", "--api-key=k", "--admin-api-key", "--api"])
+def test_a_key_that_probes_and_routers_do_not_send_is_refused(argument: str) -> None:
+    found = refusals.refusal(resources.cluster(prefill=_with_args(argument)), resources.POLICY)
+    assert found is not None
+    assert found.reason == "KeyNotSupported"
+    assert argument.split("=", maxsplit=1)[0] in found.message
+    assert "=k" not in found.message
+    assert "gateway" in found.message
+
+
 @pytest.mark.parametrize(
     "argument", ["--max-total-tokens", "16384", "-h", "--", "port", "--pic-max-bytes=1"]
 )

@@ -117,16 +117,42 @@ def test_routers_that_are_not_ready_say_why() -> None:
     assert found["RouterReady"].reason == "ImagePullBackOff"
     assert found["Serving"].reason == "NoRouterReady"
     assert found["Progressing"].message == "the routers are stuck"
-    unready = _router_pod(resources.loading())
+    unready = _router_pod(resources.loading("router", started=True))
     found = _conditions(_facts(cluster, Observed.of(cluster, children, [*pods, unready])))
     assert found["RouterReady"].reason == "Starting"
-    assert "demo-x is not ready yet" in found["RouterReady"].message
-    found = _conditions(_facts(cluster, Observed.of(cluster, children, [unready])))
-    assert found["RouterReady"].reason == "NoEngineReady"
-    assert "demo-x waits for an engine" in found["RouterReady"].message
+    assert "demo-x runs and does not take requests yet" in found["RouterReady"].message
+    silent = _router_pod(resources.silent("router"))
+    found = _conditions(_facts(cluster, Observed.of(cluster, children, [*pods, silent])))
+    assert found["RouterReady"].reason == "NotAnswering"
     found = _conditions(_facts(cluster, Observed.of(cluster, children, pods)))
     assert found["RouterReady"].message == "0 of 2 routers are ready"
     assert found["Progressing"].reason == "RouterStarting"
+
+
+def test_routers_are_ready_without_an_engine() -> None:
+    cluster = resources.cluster()
+    found = _conditions(_facts(cluster, _whole(cluster, pods={})))
+    assert found["RouterReady"].status == "True"
+    assert found["Serving"].reason == "NoEngineReady"
+
+
+def test_a_failed_router_that_has_been_replaced_is_no_trouble() -> None:
+    cluster = resources.cluster()
+    children, pods = resources.snapshot(cluster, routers_ready=1)
+    evicted = _router_pod({"phase": "Failed", "reason": "Evicted", "message": "disk full"})
+    found = _conditions(_facts(cluster, Observed.of(cluster, children, [*pods, evicted])))
+    assert found["RouterReady"].reason == "Starting"
+    assert found["Progressing"].reason == "RouterStarting"
+
+
+def test_an_engine_that_falls_silent_takes_the_cluster_with_it() -> None:
+    cluster = resources.cluster()
+    pods = _pods(cluster, resources.silent())
+    found = _conditions(_facts(cluster, _whole(cluster, pods=pods)))
+    for kind in ("Ready", "PrefillReady", "Progressing"):
+        assert found[kind].reason == "NotAnswering"
+    assert "deleting the pod" in found["Ready"].message
+    assert status.alarming(found["Ready"])
 
 
 def test_a_router_that_cannot_be_made_says_why() -> None:

@@ -26,9 +26,13 @@ CASES = [
     (resources.crashed(2, "a\nFlagError: --x\nbye\n"), "CrashLoopBackOff", ": FlagError: --x"),
     (resources.crashed(2, "one\ntwo\n"), "CrashLoopBackOff", "code 2, 3 restarts: two"),
     (resources.crashed(2, ""), "CrashLoopBackOff", "code 2, 3 restarts"),
+    (resources.crashed(137, ""), "CrashLoopBackOff", "`kubectl describe pod` says by whom"),
     (resources.crashed(137, "", reason="OOMKilled"), "OOMKilled", "more memory than its limit"),
     (resources.loading(), "Loading", "is loading the model"),
     (resources.unschedulable("no GPU left"), "Unschedulable", "has no node: no GPU left"),
+    (resources.silent(), "NotAnswering", "deleting the pod starts another"),
+    (resources.silent("router"), "NotAnswering", "does not answer its readiness check any more"),
+    (resources.loading("router", started=True), "Starting", "does not take requests yet"),
     ({"phase": "Failed", "reason": "Evicted", "message": "disk full"}, "Evicted", "disk full"),
     ({"phase": "Failed"}, "PodFailed", "PodFailed"),
     ({}, "Starting", "is being started"),
@@ -59,6 +63,88 @@ def test_a_container_that_crashed_and_runs_again_is_still_told_as_crashing() -> 
     found = _of(status)
     assert found is not None
     assert found.reason == "CrashLoopBackOff"
+
+
+def test_a_pod_that_crashed_once_and_falls_silent_later_is_told_as_silent() -> None:
+    status = resources.silent()
+    status["containerStatuses"][0]["lastState"] = {"terminated": {"exitCode": 1}}
+    found = _of(status)
+    assert found is not None
+    assert found.reason == "NotAnswering"
+    assert found.lasting
+
+
+def test_an_engine_between_its_start_and_its_first_check_alarms_nobody() -> None:
+    found = _of(resources.loading(started=True))
+    assert found is not None
+    assert found.reason == "Loading"
+    assert "has loaded the model" in found.message
+    assert not found.lasting
+
+
+def test_time_is_measured_from_the_start_of_the_container_that_runs() -> None:
+    status = resources.silent()
+    status["conditions"][1]["lastTransitionTime"] = "2025-12-31T23:59:59Z"
+    found = _of(status)
+    assert found is not None
+    assert found.reason == "Loading"
+
+
+@pytest.mark.parametrize(
+    ("container", "advice"),
+    [
+        (
+            "engine",
+            "raise prefill.template.engine.resources.limits.memory or lower --max-total-tokens",
+        ),
+        ("router", "raise router.replicas"),
+    ],
+)
+def test_too_little_memory_says_what_to_raise(container: str, advice: str) -> None:
+    status = resources.crashed(137, "", reason="OOMKilled")
+    status["containerStatuses"][0]["name"] = container
+    found = _of(status)
+    assert found is not None
+    assert advice in found.message
+
+
+def test_an_evicted_engine_says_what_to_raise() -> None:
+    words = "The node was low on resource: memory."
+    found = _of({"phase": "Failed", "reason": "Evicted", "message": words})
+    assert found is not None
+    assert words in found.message
+    assert "raise prefill.template.engine.resources.requests" in found.message
+
+
+def test_a_claim_that_is_missing_is_named_with_the_fields_that_name_it() -> None:
+    scheduler = (
+        '0/1 nodes are available: persistentvolumeclaim "hypic-models" not found. '
+        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    )
+    found = _of(resources.unschedulable(scheduler))
+    assert found is not None
+    assert found.reason == "ClaimNotFound"
+    assert found.lasting
+    assert found.message == (
+        "p waits for PersistentVolumeClaim hypic-models, which its namespace does not have; "
+        "create it, or correct the claimName in model.source.pvc or prefill.template.volumes"
+    )
+
+
+def test_a_claim_without_a_volume_says_where_to_look() -> None:
+    scheduler = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+    found = _of(resources.unschedulable(scheduler))
+    assert found is not None
+    assert found.reason == "ClaimNotBound"
+    assert "`kubectl describe pvc`" in found.message
+
+
+def test_a_folder_that_the_claim_lacks_names_the_field() -> None:
+    kubelet = 'failed to create subPath directory for volumeMount "model" of container "engine"'
+    found = _of(resources.waiting("CreateContainerConfigError", kubelet))
+    assert found is not None
+    assert kubelet in found.message
+    assert "model.source.pvc.path" in found.message
 
 
 def test_a_ready_container_of_a_pod_that_is_not_says_nothing() -> None:

@@ -108,7 +108,8 @@ def _container(cluster: HypicCluster, policy: Policy) -> dict[str, Any]:
             {"name": "http", "containerPort": names.FRONT_PORT, "protocol": "TCP"},
             {"name": "metrics", "containerPort": names.METRICS_PORT, "protocol": "TCP"},
         ],
-        "readinessProbe": pod.http_probe("/ready", "http", period_s=2, failures=2, timeout_s=2),
+        # Not whether an engine is ready: without one, clients are to get the router's own words.
+        "readinessProbe": pod.http_probe("/accepting", "http", period_s=2, failures=2, timeout_s=2),
         "livenessProbe": pod.http_probe("/health", "http", period_s=10, failures=6, timeout_s=5),
         # Endpoints and proxies need a moment to forget a pod before it stops listening.
         "lifecycle": {"preStop": {"sleep": {"seconds": _NOTICED_S}}},
