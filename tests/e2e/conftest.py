@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from local import demo_compare
-from local.demo_install import NAME, admit
-from local.demo_kube import Kubectl, local
-from local.demo_reach import Reach
+from local.demo import compare
+from local.demo.install import NAME, admit
+from local.demo.kube import Kubectl, local
+from local.demo.reach import Reach
 from local.errors import FailedError
 
 from .world import (
@@ -121,7 +121,7 @@ def reach(demo_kubectl: Kubectl) -> Iterator[Reach]:
 @pytest.fixture(scope="session")
 def front(reach: Reach) -> str:
     """The front door of the demo's cluster."""
-    return demo_compare.front_door(reach)
+    return compare.front_door(reach)
 
 
 @pytest.fixture(scope="session")

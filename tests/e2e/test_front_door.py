@@ -8,10 +8,10 @@ import httpx
 import pytest
 from openai import OpenAI
 
-from local import demo_compare
-from local.demo_ask import get_json
-from local.demo_conditions import n_known
-from local.demo_documents import SEPARATOR
+from local.demo import compare
+from local.demo.ask import get_json
+from local.demo.conditions import n_known
+from local.demo.documents import SEPARATOR
 
 from .world import until
 
@@ -105,7 +105,7 @@ def record(case, number):
 
 def known(reach):
     """For each engine the fewest segments that any router believes it to hold."""
-    fleets = [get_json(url, "/fleet") for url in demo_compare.router_metrics(reach)]
+    fleets = [get_json(url, "/fleet") for url in compare.router_metrics(reach)]
     names = {each["name"] for fleet in fleets for each in fleet["engines"]}
     return {name: min(n_known(fleet, name) for fleet in fleets) for name in names}
 

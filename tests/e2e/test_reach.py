@@ -1,8 +1,8 @@
 """Story: from a machine that has no route to the cluster's addresses, kubectl forwards a port."""
 
-from local.demo_ask import get_json
-from local.demo_install import NAME
-from local.demo_reach import forwarded, opens
+from local.demo.ask import get_json
+from local.demo.install import NAME
+from local.demo.reach import forwarded, opens
 
 
 def test_a_forwarded_port_leads_to_the_service_and_closes_with_it(demo_kubectl):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.demo_install import NAME
+from local.demo.install import NAME
 from local.shell import attempt
 
 from ..support.pod_security import violations

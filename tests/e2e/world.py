@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from local.demo_kube import Kubectl
+from local.demo.kube import Kubectl
 from local.errors import FailedError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import shell
-from .errors import FailedError
-from .settings import REPOSITORY
+from .. import shell
+from ..errors import FailedError
+from ..settings import REPOSITORY
 
 TOOL_TIMEOUT = "5m"
 

@@ -13,8 +13,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Self
 
-from .demo_kube import Kubectl
-from .errors import FailedError
+from ..errors import FailedError
+from .kube import Kubectl
 
 CONNECT_TIMEOUT_S = 2.0
 END_TIMEOUT_S = 10.0

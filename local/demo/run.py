@@ -1,7 +1,7 @@
 """`make demo`: everything from a bare machine to four documents asked about in several orders.
 
 Sets up, asks, compares each answer with that of an engine whose cache was emptied, and ends with
-one line and an exit status. The steps themselves are in the other `demo_` modules.
+one line and an exit status. The steps themselves are in the other modules of this folder.
 """
 
 import argparse
@@ -9,15 +9,16 @@ import sys
 import time
 from collections.abc import Sequence
 
-from . import demo_table, settings
-from .demo_ask import Answer
-from .demo_compare import ask_all, compare, front_door
-from .demo_documents import DOCUMENTS
-from .demo_install import NAME, set_up, wait_until_ready
-from .demo_kube import Kubectl
-from .demo_reach import Reach
-from .demo_say import say
-from .errors import LocalError
+from .. import settings
+from ..errors import LocalError
+from . import table
+from .ask import Answer
+from .compare import ask_all, compare, front_door
+from .documents import DOCUMENTS
+from .install import NAME, set_up, wait_until_ready
+from .kube import Kubectl
+from .reach import Reach
+from .say import say
 
 GO_ON = """
 Go on:
@@ -32,12 +33,12 @@ Remove:
 """
 
 
-def show(rows: Sequence[demo_table.Row], answer: Answer) -> None:
+def show(rows: Sequence[table.Row], answer: Answer) -> None:
     """The documents, the table, and what its numbers mean."""
     titles = ", ".join(f"{key} {len(text)}" for key, text in DOCUMENTS.items())
     sys.stdout.write(
         f"\nFour documents (tokens: {titles}), then a question, through the router's Service:\n\n"
-        f"{demo_table.table(rows)}\n\n"
+        f"{table.table(rows)}\n\n"
         "Tokens are the engine's `cached_tokens`. The question is never cached, and the first 8\n"
         "tokens of each document are computed anew (the seam). The model is tiny, its weights are\n"
         f"random: its answers are noise ({answer.text[:24]!a}), but each time the same noise.\n"
@@ -60,7 +61,7 @@ def go_on(kubectl: Kubectl, url: str) -> str:
     )
 
 
-def run(namespace: str) -> demo_table.Verdict:
+def run(namespace: str) -> table.Verdict:
     """The whole demo but its last line."""
     started = time.monotonic()
     kubectl = set_up(namespace)
@@ -72,7 +73,7 @@ def run(namespace: str) -> demo_table.Verdict:
         rows = compare(reach, answers)
     show(rows, answers[0])
     sys.stdout.write(go_on(kubectl, url))
-    return demo_table.verdict(rows)
+    return table.verdict(rows)
 
 
 def main(argv: Sequence[str]) -> int:

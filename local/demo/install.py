@@ -8,15 +8,15 @@ import json
 import time
 from pathlib import Path
 
-from . import demo_conditions
-from .demo_kube import Helm, Kubectl, local
-from .demo_say import say
-from .errors import FailedError
+from ..errors import FailedError
+from . import conditions
+from .kube import Helm, Kubectl, local
+from .say import say
 
 NAME = "demo"
 RELEASE = "hypic"
 OPERATOR_NAMESPACE = "hypic-system"
-MANIFEST = Path(__file__).with_name("demo_cluster.yaml")
+MANIFEST = Path(__file__).with_name("cluster.yaml")
 READY_WITHIN_S = 900.0
 POLL_S = 1.0
 
@@ -61,10 +61,10 @@ def set_up(namespace: str) -> Kubectl:
 def wait_until_ready(kubectl: Kubectl) -> None:
     """Show what the conditions say as it changes, until the cluster answers with tokens."""
     started = time.monotonic()
-    before: demo_conditions.Words = {}
+    before: conditions.Words = {}
     while (waited_s := time.monotonic() - started) < READY_WITHIN_S:
         now, ready = look(kubectl)
-        for line in demo_conditions.changes(before, now):
+        for line in conditions.changes(before, now):
             say(f"{waited_s:6.1f} s  {line}")
         before = now
         if ready:
@@ -73,10 +73,10 @@ def wait_until_ready(kubectl: Kubectl) -> None:
     raise FailedError(f"HypicCluster {NAME} was not ready after {READY_WITHIN_S:.0f} s")
 
 
-def look(kubectl: Kubectl) -> tuple[demo_conditions.Words, bool]:
+def look(kubectl: Kubectl) -> tuple[conditions.Words, bool]:
     """What the conditions say, and whether the cluster is ready; an API server may be away."""
     try:
         resource = kubectl.get("hypiccluster", NAME)
     except FailedError as error:
         return {"The API server does not answer:": str(error).splitlines()[-1]}, False
-    return demo_conditions.words(resource), demo_conditions.is_ready(resource)
+    return conditions.words(resource), conditions.is_ready(resource)
