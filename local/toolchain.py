@@ -18,6 +18,8 @@ from .settings import Settings
 from .shell import run
 
 TOOLS = Path(__file__).parent / "tools"
+OLDEST_GO = (1, 21)  # the first that fetches the version a go.mod asks for
+USUAL_GO_PATH = "/usr/local/go/bin:/usr/lib/go/bin"
 RECIPE = "1"  # raise when the build command below changes what comes out
 
 
@@ -103,16 +105,28 @@ def is_there(settings: Settings, program: str) -> bool:
     return (_folder(settings, BUILT_BY[program]) / program).exists()
 
 
-def find_go() -> Path:
-    """The Go command; a RefusedError says what to install."""
-    usual = "/usr/local/go/bin:/usr/lib/go/bin"
-    found = shutil.which("go") or shutil.which("go", path=usual)
+def go_version(go: Path) -> tuple[int, int]:
+    """Major and minor version of a Go command itself, not of one that it would fetch."""
+    said = run([go, "version"], env={**os.environ, "GOTOOLCHAIN": "local"})
+    found = re.search(r"\bgo(\d+)\.(\d+)", said)
     if found is None:
-        raise RefusedError(
-            "no `go` on PATH: install Go 1.21 or newer (it fetches the version that "
-            "local/tools/*/go.mod asks for by itself) and run again"
-        )
-    return Path(found)
+        raise FailedError(f"`{go} version` says no version: {said.strip()}")
+    return int(found.group(1)), int(found.group(2))
+
+
+def find_go() -> Path:
+    """A Go command that is new enough; a RefusedError says what to install."""
+    paths = (shutil.which("go"), shutil.which("go", path=USUAL_GO_PATH))
+    versions = {Path(path): go_version(Path(path)) for path in paths if path is not None}
+    for go, version in versions.items():
+        if version >= OLDEST_GO:
+            return go
+    found = " and ".join(f"{go} is Go {a}.{b}" for go, (a, b) in versions.items())
+    raise RefusedError(
+        f"{found or 'no `go` on PATH'}: install Go 1.21 or newer, for example an archive of "
+        "https://go.dev/dl unpacked in /usr/local (Debian 12's golang package is too old). It "
+        "fetches the version that local/tools/*/go.mod asks for by itself"
+    )
 
 
 def _build(settings: Settings, module: GoModule) -> None:
@@ -124,7 +138,9 @@ def _build(settings: Settings, module: GoModule) -> None:
     argv = ["build", "-mod=readonly", "-trimpath", "-ldflags", link_flags(module.module, version)]
     try:
         with step(f"build {module.folder} {version}", takes=module.build_takes):
-            run([go, *argv, "-o", f"{partial}/", *module.programs.values()], cwd=source)
+            # Debian's Go keeps to its own version unless it is told otherwise.
+            env = {"GOTOOLCHAIN": "auto", **os.environ}
+            run([go, *argv, "-o", f"{partial}/", *module.programs.values()], cwd=source, env=env)
         for program, package in module.programs.items():
             built = partial / _built_name(package)
             built.rename(partial / program)

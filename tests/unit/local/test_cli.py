@@ -50,6 +50,12 @@ def test_another_cluster_is_never_ended_from_here(tmp_path: Path) -> None:
     assert "was not made here" in done.stderr
 
 
+def test_it_runs_on_a_python_without_packages() -> None:
+    bare = [sys.executable, "-S", "-m", "local", "tag"]
+    done = subprocess.run(bare, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_every_command_has_a_help_text() -> None:
     shown = cli.parser().format_help()
     words = "up down status load images tag kubeconfig tool engine-python model publish demo"

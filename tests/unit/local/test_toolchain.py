@@ -1,10 +1,11 @@
 import json
-import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from local import toolchain
+from local.errors import RefusedError
 
 
 @pytest.mark.parametrize("module", toolchain.MODULES, ids=lambda module: module.folder)
@@ -34,7 +35,38 @@ def test_kubernetes_tells_the_version_it_was_built_from() -> None:
     assert "-X k8s.io/client-go/pkg/version.gitMinor=34" in flags
 
 
-def test_without_go_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
-    with pytest.raises(toolchain.RefusedError, match="install Go"):
+def go_that_says(folder: Path, version: str) -> Path:
+    go = folder / "go"
+    folder.mkdir()
+    go.write_text(f"#!/bin/sh\necho go version {version} linux/amd64\n")
+    go.chmod(0o755)
+    return go
+
+
+def test_without_go_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(toolchain, "USUAL_GO_PATH", str(tmp_path))
+    with pytest.raises(RefusedError, match=r"no `go` on PATH: install Go 1\.21 or newer"):
         toolchain.find_go()
+
+
+def test_a_go_that_is_too_old_is_refused_with_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = go_that_says(tmp_path / "debian", "go1.19.8")
+    monkeypatch.setenv("PATH", f"{old.parent}:/bin")
+    monkeypatch.setattr(toolchain, "USUAL_GO_PATH", str(tmp_path))
+    with pytest.raises(RefusedError, match=rf"{old} is Go 1\.19: install Go 1\.21 or newer"):
+        toolchain.find_go()
+
+
+def test_an_old_go_on_the_path_does_not_hide_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = go_that_says(tmp_path / "debian", "go1.19.8")
+    new = go_that_says(tmp_path / "usual", "go1.21.0")
+    monkeypatch.setenv("PATH", f"{old.parent}:/bin")
+    monkeypatch.setattr(toolchain, "USUAL_GO_PATH", str(new.parent))
+    assert toolchain.find_go() == new
