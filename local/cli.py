@@ -83,8 +83,8 @@ def _publish(settings: Settings, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _demo(_: Settings, arguments: argparse.Namespace) -> int:
-    return demo_run.main(arguments.words)
+def _demo(settings: Settings, arguments: argparse.Namespace) -> int:
+    return demo_run.main(settings, arguments.words)
 
 
 def parser() -> argparse.ArgumentParser:

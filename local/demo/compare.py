@@ -11,34 +11,33 @@ from . import conditions, table
 from .ask import Answer, ask, empty_cache, get_json
 from .documents import DOCUMENTS, QUESTIONS, Question
 from .install import NAME
-from .reach import Reach
+from .kube import Kubectl
 from .say import say
 
 KNOWN_WITHIN_S = 30.0
 POLL_S = 0.1
 ENGINE_PORT = 30_000
 ROUTER_METRICS_PORT = 9_090
-FRONT_PORT = 80
 
 
-def engines(reach: Reach) -> dict[str, str]:
+def engines(kubectl: Kubectl) -> dict[str, str]:
     """Addresses by name of the engines that serve."""
     selector = f"serving.hypic.dev/cluster={NAME},serving.hypic.dev/role"
-    pods = conditions.serving_pods(reach.kubectl.get("pods", "-l", selector))
-    return {name: reach.url(f"pod/{name}", ip, ENGINE_PORT) for name, ip in pods.items()}
+    pods = conditions.serving_pods(kubectl.get("pods", "-l", selector))
+    return {name: f"http://{ip}:{ENGINE_PORT}" for name, ip in pods.items()}
 
 
-def router_metrics(reach: Reach) -> list[str]:
+def router_metrics(kubectl: Kubectl) -> list[str]:
     """Addresses of the routers' metrics ports."""
     selector = f"serving.hypic.dev/cluster={NAME},app.kubernetes.io/component=router"
-    pods = conditions.serving_pods(reach.kubectl.get("pods", "-l", selector))
-    return [reach.url(f"pod/{name}", ip, ROUTER_METRICS_PORT) for name, ip in pods.items()]
+    pods = conditions.serving_pods(kubectl.get("pods", "-l", selector))
+    return [f"http://{ip}:{ROUTER_METRICS_PORT}" for ip in pods.values()]
 
 
-def front_door(reach: Reach) -> str:
+def front_door(kubectl: Kubectl) -> str:
     """Address of the router's Service."""
-    ip = reach.kubectl.get("service", NAME)["spec"]["clusterIP"]
-    return reach.url(f"service/{NAME}", ip, FRONT_PORT)
+    ip = kubectl.get("service", NAME)["spec"]["clusterIP"]
+    return f"http://{ip}"
 
 
 def wait_until_known(routers: Sequence[str], holds: Callable[[int], bool], engine: str) -> None:
@@ -51,10 +50,10 @@ def wait_until_known(routers: Sequence[str], holds: Callable[[int], bool], engin
             time.sleep(POLL_S)
 
 
-def ask_all(reach: Reach, url: str) -> list[Answer]:
+def ask_all(kubectl: Kubectl, url: str) -> list[Answer]:
     """Empty all caches, ask every question through the router, the first one to fill the cache."""
-    routers = router_metrics(reach)
-    for name, engine_url in engines(reach).items():
+    routers = router_metrics(kubectl)
+    for name, engine_url in engines(kubectl).items():
         empty_cache(engine_url)
         wait_until_known(routers, lambda n_known: n_known < len(DOCUMENTS), name)
     say("emptied the engines' caches, so that the first order finds nothing")
@@ -73,10 +72,12 @@ def ask_all(reach: Reach, url: str) -> list[Answer]:
     return answers
 
 
-def compare(reach: Reach, answers: Sequence[Answer]) -> list[table.Row]:
+def compare(kubectl: Kubectl, answers: Sequence[Answer]) -> list[table.Row]:
     """A row for each answer, beside that of an engine whose cache is emptied every time."""
     # Where there is a choice, the engine that holds the documents keeps them.
-    (name, url), *_ = sorted(engines(reach).items(), key=lambda item: item[0] == answers[-1].engine)
+    (name, url), *_ = sorted(
+        engines(kubectl).items(), key=lambda item: item[0] == answers[-1].engine
+    )
     say(f"comparing with {name} in the same mode, its cache emptied before each question")
     rows = []
     for question, answer in zip(QUESTIONS, answers, strict=True):

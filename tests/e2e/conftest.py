@@ -15,7 +15,6 @@ import pytest
 from local.demo import compare
 from local.demo.install import NAME, admit
 from local.demo.kube import Kubectl, local
-from local.demo.reach import Reach
 from local.errors import FailedError
 
 from .world import (
@@ -112,16 +111,9 @@ def demo_kubectl(world: World, first_demo: Demo) -> Kubectl:
 
 
 @pytest.fixture(scope="session")
-def reach(demo_kubectl: Kubectl) -> Iterator[Reach]:
-    """Opens services and pods of the demo's cluster."""
-    with Reach(demo_kubectl) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="session")
-def front(reach: Reach) -> str:
+def front(demo_kubectl: Kubectl) -> str:
     """The front door of the demo's cluster."""
-    return compare.front_door(reach)
+    return compare.front_door(demo_kubectl)
 
 
 @pytest.fixture(scope="session")
