@@ -138,8 +138,14 @@ def test_a_wrong_value_is_refused_by_name(values, word):
     assert word in refusal(CHART, model__name="m", **values)
 
 
-def test_the_test_can_be_left_out():
-    assert render(CHART, model__name="m", test__enabled=False).of("Pod") == []
+def test_no_image_is_taken_from_a_place_that_nobody_named():
+    said = refusal(CHART, model__name="m", test__image__repository="")
+    assert "test.image.repository is required: where you pushed the router's image" in said
+
+
+def test_the_test_can_be_left_out_and_needs_no_image_then():
+    off = {"test__enabled": False, "test__image__repository": ""}
+    assert render(CHART, model__name="m", **off).of("Pod") == []
 
 
 ONE = ("--kube-version", "1.34.0", "--set", "model.name=m")

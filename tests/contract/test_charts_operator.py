@@ -172,7 +172,7 @@ def test_crds_can_be_left_out():
     ("values", "word"),
     [
         ({"image__pullPolicy": "Sometimes"}, "/image/pullPolicy"),
-        ({"image__repository": ""}, "/image/repository"),
+        ({"image__repository": 1}, "/image/repository"),
         ({"watchNamespaces": "team-a"}, "/watchNamespaces"),
         ({"watchNamespaces": ["Team_A"]}, "/watchNamespaces/0"),
         ({"allowHostPath": "yes"}, "/allowHostPath"),
@@ -183,6 +183,11 @@ def test_crds_can_be_left_out():
 )
 def test_a_wrong_value_is_refused_by_name(values, word):
     assert word in refusal(CHART, **values)
+
+
+def test_no_image_is_taken_from_a_place_that_nobody_named():
+    said = refusal(CHART, image__repository="")
+    assert "image.repository is required: where you pushed the operator's image" in said
 
 
 def test_a_long_release_name_still_gives_names_that_fit():
