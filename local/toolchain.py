@@ -31,6 +31,7 @@ class GoModule:
     module: str
     programs: dict[str, str]  # program -> package
     build_takes: str
+    tells_kubernetes: bool = False  # whether they carry the version of Kubernetes as well
 
 
 MODULES = (
@@ -53,7 +54,13 @@ MODULES = (
     GoModule(
         "etcd", "go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"}, "about 1 minute"
     ),
-    GoModule("helm", "helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"}, "about 2 minutes"),
+    GoModule(
+        "helm",
+        "helm.sh/helm/v3",
+        {"helm": "helm.sh/helm/v3/cmd/helm"},
+        "about 2 minutes",
+        tells_kubernetes=True,
+    ),
     GoModule(
         "coredns",
         "github.com/coredns/coredns",
@@ -79,30 +86,51 @@ def version_of(go_mod: str, module: str) -> str:
     return found.group(1)
 
 
-def link_flags(module: str, version: str) -> str:
-    """Linker flags: no symbols, and for Kubernetes the version that ``kubectl version`` tells."""
+def link_flags(module: str, version: str, *, kubernetes: str) -> str:
+    """Linker flags: no symbols, and the versions that the programs tell and go by.
+
+    Args:
+        module: path of a Go module.
+        version: its version.
+        kubernetes: the version of Kubernetes that runs here, such as v1.34.4.
+    """
     flags = ["-s", "-w"]
+    major, minor = kubernetes.removeprefix("v").split(".")[:2]
     if module == "k8s.io/kubernetes":
-        major, minor = version.removeprefix("v").split(".")[:2]
         values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
         values["gitTreeState"] = "clean"
         for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
             flags += [f"-X {package}.{name}={value}" for name, value in values.items()]
     if module == "helm.sh/helm/v3":
-        flags.append(f"-X helm.sh/helm/v3/internal/version.version={version}")
+        flags.append(f"-X {module}/internal/version.version={version}")
+        # What `helm template` and `helm lint` take a cluster to be when they ask none.
+        for package in (f"{module}/pkg/chartutil", f"{module}/pkg/lint/rules"):
+            flags += [f"-X {package}.k8sVersionMajor={major}"]
+            flags += [f"-X {package}.k8sVersionMinor={minor}"]
     return " ".join(flags)
 
 
-def _folder(settings: Settings, module: GoModule) -> Path:
+def _version(module: GoModule) -> str:
+    return version_of((TOOLS / module.folder / "go.mod").read_text(), module.module)
+
+
+def _link_flags(module: GoModule) -> str:
+    return link_flags(module.module, _version(module), kubernetes=_version(MODULES[0]))
+
+
+def folder(settings: Settings, module: GoModule) -> Path:
+    """Where the programs of a module lie: another folder whenever they would be others."""
     sha = hashlib.sha256(RECIPE.encode())
     for name in ("go.mod", "go.sum"):
         sha.update((TOOLS / module.folder / name).read_bytes())
+    if module.tells_kubernetes:
+        sha.update(_link_flags(module).encode())
     return settings.cache / "tools" / f"{module.folder}-{sha.hexdigest()[:12]}"
 
 
 def is_there(settings: Settings, program: str) -> bool:
     """Whether a Go program has been built already."""
-    return (_folder(settings, BUILT_BY[program]) / program).exists()
+    return (folder(settings, BUILT_BY[program]) / program).exists()
 
 
 def go_version(go: Path) -> tuple[int, int]:
@@ -130,14 +158,13 @@ def find_go() -> Path:
 
 
 def _build(settings: Settings, module: GoModule) -> None:
-    source, target = TOOLS / module.folder, _folder(settings, module)
+    source, target = TOOLS / module.folder, folder(settings, module)
     go = find_go()
-    version = version_of((source / "go.mod").read_text(), module.module)
     partial = target.with_name(f"{target.name}.partial-{os.getpid()}")
     partial.mkdir(parents=True)
-    argv = ["build", "-mod=readonly", "-trimpath", "-ldflags", link_flags(module.module, version)]
+    argv = ["build", "-mod=readonly", "-trimpath", "-ldflags", _link_flags(module)]
     try:
-        with step(f"build {module.folder} {version}", takes=module.build_takes):
+        with step(f"build {module.folder} {_version(module)}", takes=module.build_takes):
             # Debian's Go keeps to its own version unless it is told otherwise.
             env = {"GOTOOLCHAIN": "auto", **os.environ}
             run([go, *argv, "-o", f"{partial}/", *module.programs.values()], cwd=source, env=env)
@@ -161,7 +188,7 @@ def program(settings: Settings, name: str) -> Path:
     """Path of a program, built or installed when it was missing."""
     module = BUILT_BY.get(name)
     if module is not None:
-        path = _folder(settings, module) / name
+        path = folder(settings, module) / name
         if not path.exists():
             with lock.exclusive(settings, "tools"):
                 if not path.exists():  # another process may have built it meanwhile

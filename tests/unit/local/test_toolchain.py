@@ -6,6 +6,7 @@ import pytest
 
 from local import toolchain
 from local.errors import RefusedError
+from local.settings import Settings
 
 
 @pytest.mark.parametrize("module", toolchain.MODULES, ids=lambda module: module.folder)
@@ -30,9 +31,26 @@ def test_every_go_mod_is_read_by_go(module: toolchain.GoModule) -> None:
 
 
 def test_kubernetes_tells_the_version_it_was_built_from() -> None:
-    flags = toolchain.link_flags("k8s.io/kubernetes", "v1.34.4")
+    flags = toolchain.link_flags("k8s.io/kubernetes", "v1.34.4", kubernetes="v1.34.4")
     assert "-X k8s.io/component-base/version.gitVersion=v1.34.4" in flags
     assert "-X k8s.io/client-go/pkg/version.gitMinor=34" in flags
+
+
+def test_helm_takes_a_cluster_it_does_not_ask_to_be_the_one_that_runs_here() -> None:
+    flags = toolchain.link_flags("helm.sh/helm/v3", "v3.22.0", kubernetes="v1.34.4")
+    assert "-X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=34" in flags
+    assert "-X helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor=34" in flags
+
+
+def test_helm_is_built_anew_for_another_kubernetes_and_etcd_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = Settings(cache=Path("/nonexistent"))
+    helm, etcd = toolchain.BUILT_BY["helm"], toolchain.BUILT_BY["etcd"]
+    before = toolchain.folder(here, helm), toolchain.folder(here, etcd)
+    monkeypatch.setattr(toolchain, "_version", lambda _: "v1.99.0")
+    assert toolchain.folder(here, helm) != before[0]
+    assert toolchain.folder(here, etcd) == before[1]
 
 
 def go_that_says(folder: Path, version: str) -> Path:
