@@ -8,9 +8,14 @@ import json
 import time
 from pathlib import Path
 
+from .. import toolchain
+from ..cluster import up
 from ..errors import FailedError
+from ..images import build, tag
+from ..settings import Settings
+from ..storage import publish
 from . import conditions
-from .kube import Helm, Kubectl, local
+from .kube import Helm, Kubectl
 from .say import say
 
 NAME = "demo"
@@ -39,21 +44,21 @@ def admit(kubectl: Kubectl, name: str) -> None:
     kubectl.apply(namespace_manifest(name))
 
 
-def set_up(namespace: str) -> Kubectl:
+def set_up(settings: Settings, namespace: str) -> Kubectl:
     """Kubernetes, images, storage, operator and HypicCluster, each only as far as it is missing."""
-    local("up")
-    kubeconfig = Path(local("kubeconfig"))
-    kubectl = Kubectl(Path(local("tool", "kubectl")), kubeconfig, namespace)
+    up.up(settings)
+    kubectl = Kubectl(toolchain.program(settings, "kubectl"), settings.kubeconfig, namespace)
     admit(kubectl, OPERATOR_NAMESPACE)
     admit(kubectl, namespace)
-    local("publish", namespace)
-    local("images")
-    tag = local("tag")
-    helm = Helm(Path(local("tool", "helm")), kubeconfig, OPERATOR_NAMESPACE)
+    publish.publish(settings, namespace)
+    build.images(settings)
+    images_tag = tag.tag(settings.repository)
+    helm_path = toolchain.program(settings, "helm")
+    helm = Helm(helm_path, settings.kubeconfig, OPERATOR_NAMESPACE)
     say(f"helm upgrade --install {RELEASE} charts/hypic-operator")
-    image = {"image.repository": "localhost/hypic/operator", "image.tag": tag}
+    image = {"image.repository": "localhost/hypic/operator", "image.tag": images_tag}
     helm.install(RELEASE, "charts/hypic-operator", image)
-    for said in kubectl.apply(MANIFEST.read_text().replace("TAG", tag)).splitlines():
+    for said in kubectl.apply(MANIFEST.read_text().replace("TAG", images_tag)).splitlines():
         say(f"kubectl apply: {said}")
     return kubectl
 
@@ -70,7 +75,10 @@ def wait_until_ready(kubectl: Kubectl) -> None:
         if ready:
             return
         time.sleep(POLL_S)
-    raise FailedError(f"HypicCluster {NAME} was not ready after {READY_WITHIN_S:.0f} s")
+    raise FailedError(
+        f"HypicCluster {NAME} was not ready after {READY_WITHIN_S:.0f} s. The last it said:\n"
+        + "\n".join(conditions.changes({}, before))
+    )
 
 
 def look(kubectl: Kubectl) -> tuple[conditions.Words, bool]:

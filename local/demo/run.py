@@ -69,7 +69,7 @@ def refuse_another_cluster(settings: Settings) -> None:
 def run(settings: Settings, namespace: str) -> table.Verdict:
     """The whole demo but its last line."""
     started = time.monotonic()
-    kubectl = set_up(namespace)
+    kubectl = set_up(settings, namespace)
     wait_until_ready(kubectl)
     say(f"ready after {time.monotonic() - started:.1f} s")
     url = front_door(kubectl)

@@ -14,7 +14,7 @@ import pytest
 
 from local.demo import compare
 from local.demo.install import NAME, admit
-from local.demo.kube import Kubectl, local
+from local.demo.kube import Kubectl
 from local.errors import FailedError
 
 from .world import (
@@ -23,6 +23,7 @@ from .world import (
     ROOT,
     World,
     demo_command,
+    local,
     pods,
     until,
     wait_until_ready,

@@ -69,6 +69,13 @@ class World:
         return f"localhost/hypic/{name}:{self.tag}"
 
 
+def local(*argv: str) -> str:
+    """What a command of the local tool answers; its progress is shown as it comes."""
+    command = [sys.executable, "-m", "local", *argv]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.strip()
+
+
 def demo_command(namespace: str) -> list[str]:
     """What `make demo` runs, in a namespace of the tests' own."""
     return [sys.executable, "-m", "local", "demo", namespace]

@@ -64,6 +64,13 @@ def test_the_demo_leaves_another_cluster_alone_and_says_how_to_install_there(
     assert not (tmp_path / "cache").exists()
 
 
+def test_a_demo_that_fails_ends_with_what_failed_and_what_to_do(tmp_path: Path) -> None:
+    done = run("demo", HYPIC_CACHE=str(tmp_path / ("long" * 20)))
+    assert done.returncode == 1
+    assert done.stdout.startswith("demo: failed: ")
+    assert "HYPIC_CACHE" in done.stdout or "sudo" in done.stdout
+
+
 def test_it_runs_on_a_python_without_packages() -> None:
     bare = [sys.executable, "-S", "-m", "local", "tag"]
     done = subprocess.run(bare, cwd=REPOSITORY, capture_output=True, text=True, check=False)
