@@ -66,6 +66,7 @@ def set_up(settings: Settings, namespace: str) -> Kubectl:
 def wait_until_ready(kubectl: Kubectl) -> None:
     """Show what the conditions say as it changes, until the cluster answers with tokens."""
     started = time.monotonic()
+    say(f"waiting until HypicCluster {NAME} is ready; engines take about a minute to start")
     before: conditions.Words = {}
     while (waited_s := time.monotonic() - started) < READY_WITHIN_S:
         now, ready = look(kubectl)
