@@ -23,7 +23,7 @@ def require_root() -> None:
     if os.geteuid() != 0:
         raise RefusedError(
             "must run as root: a node makes network devices, mounts and iptables rules. Run it "
-            "with sudo, or set KUBECONFIG to a cluster that exists (kind, k3d, a team's)"
+            "with sudo, or install on a cluster that exists (docs/install.md)"
         )
 
 
@@ -34,7 +34,7 @@ def require_debian() -> None:
     if absent and shutil.which("apt-get") is None:
         raise RefusedError(
             f"no {', '.join(absent)} here and no apt-get to install them with: use Debian 12, "
-            "install them by hand, or set KUBECONFIG to a cluster that exists"
+            "install them by hand, or install on a cluster that exists (docs/install.md)"
         )
 
 
