@@ -14,8 +14,8 @@ ENGINE_RUN = env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=$(CURDIR)/build/engine-si
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
-demo: sync ## real Kubernetes, two engines, four documents in several orders, a table
-	$(PY) -m local demo
+demo: ## real Kubernetes, two engines, four documents in several orders, a table
+	$(PYTHON3) -m local demo
 
 test: lint types unit integration e2e ## every tier but gpu, in order of cost
 
@@ -51,12 +51,15 @@ format: sync ## rewrite to the house style
 	.venv/bin/ruff format
 
 sync: .venv/stamp ## the developers' environment in .venv
-.venv/stamp: locks/dev.txt engine/pyproject.toml router/pyproject.toml operator/pyproject.toml
-	test -x $(PY) || $(PYTHON3) -m venv .venv
+.venv/stamp: locks/dev.txt engine/pyproject.toml router/pyproject.toml operator/pyproject.toml | .venv/bin/pip
 	$(PY) -m pip install -q --disable-pip-version-check uv==0.13.9
 	.venv/bin/uv pip install -q --python $(PY) --require-hashes -r locks/dev.txt
 	.venv/bin/uv pip install -q --python $(PY) --no-deps -e engine -e router -e operator
 	touch $@
+
+.venv/bin/pip: # Debian splits what makes environments from Python
+	$(PYTHON3) -m venv --clear .venv || { \
+	  apt-get update -q; apt-get install -y python3-venv; $(PYTHON3) -m venv --clear .venv; }
 
 engine-site: sync build/pytest-site/stamp ## our plugin as a wheel, for the engine's environment
 	rm -rf build/engine-site

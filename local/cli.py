@@ -3,13 +3,13 @@
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 
 from . import settings as settings_module
 from . import toolchain
 from .cluster import down as down_module
 from .cluster import existing, status
 from .cluster import up as up_module
+from .demo import run as demo_run
 from .errors import LocalError, RefusedError
 from .images import build, load, tag
 from .settings import Settings
@@ -83,9 +83,8 @@ def _publish(settings: Settings, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _demo(_: Settings, arguments: argparse.Namespace) -> int:
-    # It imports what it shows, and none of the other commands needs that.
-    return int(import_module("local.demo").main(arguments.words) or 0)
+def _demo(settings: Settings, arguments: argparse.Namespace) -> int:
+    return demo_run.main(settings, arguments.words)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -23,7 +23,7 @@ def require_root() -> None:
     if os.geteuid() != 0:
         raise RefusedError(
             "must run as root: a node makes network devices, mounts and iptables rules. Run it "
-            "with sudo, or set KUBECONFIG to a cluster that exists (kind, k3d, a team's)"
+            "with sudo, or install on a cluster that exists (docs/install.md)"
         )
 
 
@@ -33,8 +33,8 @@ def require_debian() -> None:
     absent = [name for name in wanted if shutil.which(name) is None]
     if absent and shutil.which("apt-get") is None:
         raise RefusedError(
-            f"no {', '.join(absent)} here and no apt-get to install them with: use Debian 12 or "
-            "Ubuntu 24.04, install them by hand, or set KUBECONFIG to a cluster that exists"
+            f"no {', '.join(absent)} here and no apt-get to install them with: use Debian 12, "
+            "install them by hand, or install on a cluster that exists (docs/install.md)"
         )
 
 
@@ -123,6 +123,16 @@ def _owner(inode: int) -> str:
             if f"socket:[{inode}]" in links:
                 return f"{(process / 'comm').read_text().strip()} (process {process.name})"
     return "a process that cannot be seen from here"
+
+
+def untested(cgroups: Path) -> str | None:
+    """What this machine has that no test of ours has run on; None when there is nothing."""
+    if (cgroups / "cgroup.controllers").exists():
+        return (
+            "this machine has control groups of version 2, on which this tool has not been "
+            "tested; if pods do not start, please report what `python3 -m local status` says"
+        )
+    return None
 
 
 def require_kernel() -> None:

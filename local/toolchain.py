@@ -18,6 +18,8 @@ from .settings import Settings
 from .shell import run
 
 TOOLS = Path(__file__).parent / "tools"
+OLDEST_GO = (1, 21)  # the first that fetches the version a go.mod asks for
+USUAL_GO_PATH = "/usr/local/go/bin:/usr/lib/go/bin"
 RECIPE = "1"  # raise when the build command below changes what comes out
 
 
@@ -29,6 +31,7 @@ class GoModule:
     module: str
     programs: dict[str, str]  # program -> package
     build_takes: str
+    tells_kubernetes: bool = False  # whether they carry the version of Kubernetes as well
 
 
 MODULES = (
@@ -51,7 +54,13 @@ MODULES = (
     GoModule(
         "etcd", "go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"}, "about 1 minute"
     ),
-    GoModule("helm", "helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"}, "about 2 minutes"),
+    GoModule(
+        "helm",
+        "helm.sh/helm/v3",
+        {"helm": "helm.sh/helm/v3/cmd/helm"},
+        "about 2 minutes",
+        tells_kubernetes=True,
+    ),
     GoModule(
         "coredns",
         "github.com/coredns/coredns",
@@ -77,54 +86,88 @@ def version_of(go_mod: str, module: str) -> str:
     return found.group(1)
 
 
-def link_flags(module: str, version: str) -> str:
-    """Linker flags: no symbols, and for Kubernetes the version that ``kubectl version`` tells."""
+def link_flags(module: str, version: str, *, kubernetes: str) -> str:
+    """Linker flags: no symbols, and the versions that the programs tell and go by.
+
+    Args:
+        module: path of a Go module.
+        version: its version.
+        kubernetes: the version of Kubernetes that runs here, such as v1.34.4.
+    """
     flags = ["-s", "-w"]
+    major, minor = kubernetes.removeprefix("v").split(".")[:2]
     if module == "k8s.io/kubernetes":
-        major, minor = version.removeprefix("v").split(".")[:2]
         values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
         values["gitTreeState"] = "clean"
         for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
             flags += [f"-X {package}.{name}={value}" for name, value in values.items()]
     if module == "helm.sh/helm/v3":
-        flags.append(f"-X helm.sh/helm/v3/internal/version.version={version}")
+        flags.append(f"-X {module}/internal/version.version={version}")
+        # What `helm template` and `helm lint` take a cluster to be when they ask none.
+        for package in (f"{module}/pkg/chartutil", f"{module}/pkg/lint/rules"):
+            flags += [f"-X {package}.k8sVersionMajor={major}"]
+            flags += [f"-X {package}.k8sVersionMinor={minor}"]
     return " ".join(flags)
 
 
-def _folder(settings: Settings, module: GoModule) -> Path:
+def _version(module: GoModule) -> str:
+    return version_of((TOOLS / module.folder / "go.mod").read_text(), module.module)
+
+
+def _link_flags(module: GoModule) -> str:
+    return link_flags(module.module, _version(module), kubernetes=_version(MODULES[0]))
+
+
+def folder(settings: Settings, module: GoModule) -> Path:
+    """Where the programs of a module lie: another folder whenever they would be others."""
     sha = hashlib.sha256(RECIPE.encode())
     for name in ("go.mod", "go.sum"):
         sha.update((TOOLS / module.folder / name).read_bytes())
+    if module.tells_kubernetes:
+        sha.update(_link_flags(module).encode())
     return settings.cache / "tools" / f"{module.folder}-{sha.hexdigest()[:12]}"
 
 
 def is_there(settings: Settings, program: str) -> bool:
     """Whether a Go program has been built already."""
-    return (_folder(settings, BUILT_BY[program]) / program).exists()
+    return (folder(settings, BUILT_BY[program]) / program).exists()
+
+
+def go_version(go: Path) -> tuple[int, int]:
+    """Major and minor version of a Go command itself, not of one that it would fetch."""
+    said = run([go, "version"], env={**os.environ, "GOTOOLCHAIN": "local"})
+    found = re.search(r"\bgo(\d+)\.(\d+)", said)
+    if found is None:
+        raise FailedError(f"`{go} version` says no version: {said.strip()}")
+    return int(found.group(1)), int(found.group(2))
 
 
 def find_go() -> Path:
-    """The Go command; a RefusedError says what to install."""
-    usual = "/usr/local/go/bin:/usr/lib/go/bin"
-    found = shutil.which("go") or shutil.which("go", path=usual)
-    if found is None:
-        raise RefusedError(
-            "no `go` on PATH: install Go 1.21 or newer (it fetches the version that "
-            "local/tools/*/go.mod asks for by itself) and run again"
-        )
-    return Path(found)
+    """A Go command that is new enough; a RefusedError says what to install."""
+    paths = (shutil.which("go"), shutil.which("go", path=USUAL_GO_PATH))
+    versions = {Path(path): go_version(Path(path)) for path in paths if path is not None}
+    for go, version in versions.items():
+        if version >= OLDEST_GO:
+            return go
+    found = " and ".join(f"{go} is Go {a}.{b}" for go, (a, b) in versions.items())
+    raise RefusedError(
+        f"{found or 'no `go` on PATH'}: install Go 1.21 or newer, for example an archive of "
+        "https://go.dev/dl unpacked in /usr/local (Debian 12's golang package is too old). It "
+        "fetches the version that local/tools/*/go.mod asks for by itself"
+    )
 
 
 def _build(settings: Settings, module: GoModule) -> None:
-    source, target = TOOLS / module.folder, _folder(settings, module)
+    source, target = TOOLS / module.folder, folder(settings, module)
     go = find_go()
-    version = version_of((source / "go.mod").read_text(), module.module)
     partial = target.with_name(f"{target.name}.partial-{os.getpid()}")
     partial.mkdir(parents=True)
-    argv = ["build", "-mod=readonly", "-trimpath", "-ldflags", link_flags(module.module, version)]
+    argv = ["build", "-mod=readonly", "-trimpath", "-ldflags", _link_flags(module)]
     try:
-        with step(f"build {module.folder} {version}", takes=module.build_takes):
-            run([go, *argv, "-o", f"{partial}/", *module.programs.values()], cwd=source)
+        with step(f"build {module.folder} {_version(module)}", takes=module.build_takes):
+            # Debian's Go keeps to its own version unless it is told otherwise.
+            env = {"GOTOOLCHAIN": "auto", **os.environ}
+            run([go, *argv, "-o", f"{partial}/", *module.programs.values()], cwd=source, env=env)
         for program, package in module.programs.items():
             built = partial / _built_name(package)
             built.rename(partial / program)
@@ -145,7 +188,7 @@ def program(settings: Settings, name: str) -> Path:
     """Path of a program, built or installed when it was missing."""
     module = BUILT_BY.get(name)
     if module is not None:
-        path = _folder(settings, module) / name
+        path = folder(settings, module) / name
         if not path.exists():
             with lock.exclusive(settings, "tools"):
                 if not path.exists():  # another process may have built it meanwhile

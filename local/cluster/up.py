@@ -47,6 +47,8 @@ def _refuse_early(settings: Settings) -> None:
     found = [node.observe(settings, part) for part in node.known_parts(settings)]
     dead = [one.part for one in found if not one.observed.alive]
     preflight.require_ports(listen for part in dead for listen in part.listens)
+    if (warning := preflight.untested(host.CGROUPS)) is not None:
+        say(warning)
 
 
 def _bring_up(settings: Settings, parts: tuple[Part, ...]) -> None:

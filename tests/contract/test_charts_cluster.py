@@ -37,7 +37,7 @@ def test_rendering_twice_gives_the_same_bytes(files):
 @pytest.mark.parametrize("files", SCENARIOS, ids=IDS)
 def test_helm_finds_nothing_to_complain_about(files):
     named = [word for path in files for word in ("-f", str(path))]
-    done = run("lint", "--strict", "--kube-version", "1.34.0", f"charts/{CHART}", *named)
+    done = run("lint", "--strict", f"charts/{CHART}", *named)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -138,15 +138,18 @@ def test_a_wrong_value_is_refused_by_name(values, word):
     assert word in refusal(CHART, model__name="m", **values)
 
 
-def test_the_test_can_be_left_out():
-    assert render(CHART, model__name="m", test__enabled=False).of("Pod") == []
+def test_no_image_is_taken_from_a_place_that_nobody_named():
+    said = refusal(CHART, model__name="m", test__image__repository="")
+    assert "test.image.repository is required: where you pushed the router's image" in said
 
 
-ONE = ("--kube-version", "1.34.0", "--set", "model.name=m")
+def test_the_test_can_be_left_out_and_needs_no_image_then():
+    off = {"test__enabled": False, "test__image__repository": ""}
+    assert render(CHART, model__name="m", **off).of("Pod") == []
 
 
 def test_a_release_name_that_makes_no_service_name_is_refused_with_what_to_do():
-    done = run("template", "r" * 36, f"charts/{CHART}", *ONE)
+    done = run("template", "r" * 36, f"charts/{CHART}", "--set", "model.name=m")
     assert "at most 35" in done.stderr
 
 

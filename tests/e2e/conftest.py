@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from local import demo_compare
-from local.demo_install import NAME, admit
-from local.demo_kube import Kubectl, local
-from local.demo_reach import Reach
+from local.demo import compare
+from local.demo.install import NAME, admit
+from local.demo.kube import Kubectl
 from local.errors import FailedError
 
 from .world import (
@@ -24,6 +23,7 @@ from .world import (
     ROOT,
     World,
     demo_command,
+    local,
     pods,
     until,
     wait_until_ready,
@@ -112,16 +112,9 @@ def demo_kubectl(world: World, first_demo: Demo) -> Kubectl:
 
 
 @pytest.fixture(scope="session")
-def reach(demo_kubectl: Kubectl) -> Iterator[Reach]:
-    """Opens services and pods of the demo's cluster."""
-    with Reach(demo_kubectl) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="session")
-def front(reach: Reach) -> str:
+def front(demo_kubectl: Kubectl) -> str:
     """The front door of the demo's cluster."""
-    return demo_compare.front_door(reach)
+    return compare.front_door(demo_kubectl)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from local import demo_compare
+from local.demo import compare
 
 from .world import until
 
@@ -34,8 +34,8 @@ def request(front, *, stream):
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-def test_an_engine_is_idle_soon_after_its_client_left(stream, front, reach):
-    urls = demo_compare.engines(reach).values()
+def test_an_engine_is_idle_soon_after_its_client_left(stream, front, demo_kubectl):
+    urls = compare.engines(demo_kubectl).values()
     until(lambda: all(emptied(url) == IDLE for url in urls), within_s=60, what="all idle before")
     connection = request(front, stream=stream)
     try:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from local.demo_install import NAME
+from local.demo.install import NAME
 
 from .conftest import DEMO_NAMESPACE
 from .world import OPERATOR_NAMESPACE, ROOT, demo_command, engines, pods

@@ -8,10 +8,10 @@ import httpx
 import pytest
 from openai import OpenAI
 
-from local import demo_compare
-from local.demo_ask import get_json
-from local.demo_conditions import n_known
-from local.demo_documents import SEPARATOR
+from local.demo import compare
+from local.demo.ask import get_json
+from local.demo.conditions import n_known
+from local.demo.documents import SEPARATOR
 
 from .world import until
 
@@ -103,21 +103,21 @@ def record(case, number):
     return " ".join(sentences)
 
 
-def known(reach):
+def known(kubectl):
     """For each engine the fewest segments that any router believes it to hold."""
-    fleets = [get_json(url, "/fleet") for url in demo_compare.router_metrics(reach)]
+    fleets = [get_json(url, "/fleet") for url in compare.router_metrics(kubectl)]
     names = {each["name"] for fleet in fleets for each in fleet["engines"]}
     return {name: min(n_known(fleet, name) for fleet in fleets) for name in names}
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_documents_are_found_in_another_order(endpoint, stream, ask, reach):
+def test_documents_are_found_in_another_order(endpoint, stream, ask, demo_kubectl):
     first, second = (record(f"{endpoint} {stream}", number) for number in (1, 2))
-    before = known(reach)
+    before = known(demo_kubectl)
     cold = ask(endpoint, [HEAD, first, second, "Which?"], stream=stream)
     until(
-        lambda: known(reach).get(cold.engine, 0) >= before.get(cold.engine, 0) + 2,
+        lambda: known(demo_kubectl).get(cold.engine, 0) >= before.get(cold.engine, 0) + 2,
         within_s=15,
         what=f"routers hear what {cold.engine} holds",
     )

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 from openai import OpenAI
 
-from local.demo_install import NAME
+from local.demo.install import NAME
 
 from .world import routers, until
 

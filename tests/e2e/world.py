@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from local.demo_kube import Kubectl
+from local.demo.kube import Kubectl
 from local.errors import FailedError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,6 +67,13 @@ class World:
     def image(self, name: str) -> str:
         """One of our images, as the node has it."""
         return f"localhost/hypic/{name}:{self.tag}"
+
+
+def local(*argv: str) -> str:
+    """What a command of the local tool answers; its progress is shown as it comes."""
+    command = [sys.executable, "-m", "local", *argv]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.strip()
 
 
 def demo_command(namespace: str) -> list[str]:

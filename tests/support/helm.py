@@ -13,7 +13,12 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-KUBE_VERSION = "1.34.0"
+
+# What has no default because it differs everywhere; files of values have it themselves.
+NEEDED = {
+    "hypic-operator": {"image.repository": "registry.example.test/hypic/operator"},
+    "hypic-cluster": {"test.image.repository": "registry.example.test/hypic/router"},
+}
 
 Manifest = dict[str, Any]
 
@@ -54,8 +59,9 @@ def run(*args: str) -> subprocess.CompletedProcess[str]:
 
 def _template(chart: str, values: Mapping[str, Any], files: tuple[Path, ...], release: str) -> Any:
     named = [word for path in files for word in ("-f", str(path))]
+    values = dict(values) if files else NEEDED[chart] | dict(values)
     given = [word for key, value in values.items() for word in ("--set-json", _assign(key, value))]
-    where = ["--namespace", "team-a", "--kube-version", KUBE_VERSION]
+    where = ["--namespace", "team-a"]
     return run("template", release, f"charts/{chart}", *where, *named, *given)
 
 

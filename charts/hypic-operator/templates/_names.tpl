@@ -46,8 +46,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- default .Chart.AppVersion .Values.image.tag -}}
 {{- end -}}
 
+{{- define "hypic-operator.repository" -}}
+{{- required "image.repository is required: where you pushed the operator's image (docs/install.md)" .Values.image.repository -}}
+{{- end -}}
+
 {{/* The image of a sibling: same repository folder and tag as the operator's own. */}}
 {{- define "hypic-operator.siblingImage" -}}
 {{- $root := index . 0 -}}
-{{- printf "%s/%s:%s" (dir $root.Values.image.repository) (index . 1) (include "hypic-operator.tag" $root) -}}
+{{- printf "%s/%s:%s" (include "hypic-operator.repository" $root | dir) (index . 1) (include "hypic-operator.tag" $root) -}}
 {{- end -}}

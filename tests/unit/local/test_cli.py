@@ -50,6 +50,33 @@ def test_another_cluster_is_never_ended_from_here(tmp_path: Path) -> None:
     assert "was not made here" in done.stderr
 
 
+def test_the_demo_leaves_another_cluster_alone_and_says_how_to_install_there(
+    tmp_path: Path,
+) -> None:
+    kubeconfig = tmp_path / "team"
+    kubeconfig.touch()
+    done = run("demo", HYPIC_CACHE=str(tmp_path / "cache"), KUBECONFIG=str(kubeconfig))
+    assert done.returncode == 1
+    assert done.stderr == ""  # nothing was begun
+    assert done.stdout.startswith("demo: failed: ")
+    assert str(kubeconfig) in done.stdout
+    assert "docs/install.md" in done.stdout
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_demo_that_fails_ends_with_what_failed_and_what_to_do(tmp_path: Path) -> None:
+    done = run("demo", HYPIC_CACHE=str(tmp_path / ("long" * 20)))
+    assert done.returncode == 1
+    assert done.stdout.startswith("demo: failed: ")
+    assert "HYPIC_CACHE" in done.stdout or "sudo" in done.stdout
+
+
+def test_it_runs_on_a_python_without_packages() -> None:
+    bare = [sys.executable, "-S", "-m", "local", "tag"]
+    done = subprocess.run(bare, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_every_command_has_a_help_text() -> None:
     shown = cli.parser().format_help()
     words = "up down status load images tag kubeconfig tool engine-python model publish demo"

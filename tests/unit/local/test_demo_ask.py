@@ -5,7 +5,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from local.demo_ask import NotNowError, ask, ask_once, empty_cache, get_json
+from local.demo.ask import NotNowError, ask, ask_once, empty_cache, get_json
 from local.errors import FailedError
 
 EVENTS = [

@@ -1,4 +1,4 @@
-from local.demo_conditions import changes, is_ready, n_known, serving_pods, words
+from local.demo.conditions import changes, is_ready, n_known, serving_pods, words
 
 
 def resource(*conditions, seen=1, generation=1):

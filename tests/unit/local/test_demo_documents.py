@@ -1,4 +1,4 @@
-from local.demo_documents import DOCUMENTS, QUESTIONS, SEPARATOR
+from local.demo.documents import DOCUMENTS, QUESTIONS, SEPARATOR
 
 
 def test_a_documents_length_in_characters_is_its_length_in_tokens():

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from local.demo_table import Row, Verdict, difference, table, verdict
+from local.demo.table import Row, Verdict, difference, table, verdict
 
 ROW = Row(
     order="AB",

@@ -53,3 +53,15 @@ def test_what_is_there_already_needs_no_room() -> None:
 def test_a_path_too_long_for_a_socket_is_refused() -> None:
     with pytest.raises(RefusedError, match="HYPIC_CACHE"):
         preflight.require_short_path(Path("/" + "long" * 20))
+
+
+def test_control_groups_of_version_2_are_said_to_be_untested(tmp_path: Path) -> None:
+    assert preflight.untested(tmp_path) is None
+    (tmp_path / "cgroup.controllers").touch()
+    assert "version 2" in str(preflight.untested(tmp_path))
+
+
+def test_no_system_is_recommended_that_lacks_our_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(RefusedError, match="use Debian 12, install them by hand"):
+        preflight.require_debian()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import FailedError
+from ..errors import FailedError
 
 N_ANSWER_TOKENS = 16
 ASK_TIMEOUT_S = 300.0

@@ -1,26 +1,14 @@
-"""Runs kubectl, helm and the local tool itself for the demo; decides nothing."""
+"""Runs kubectl and helm for the demo; decides nothing."""
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import shell
-from .errors import FailedError
-from .settings import REPOSITORY
+from .. import shell
+from ..settings import REPOSITORY
 
 TOOL_TIMEOUT = "5m"
-
-
-def local(*argv: str) -> str:
-    """What another command of this tool answers; its progress is shown as it comes."""
-    command = [sys.executable, "-m", "local", *argv]
-    done = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode != 0:
-        raise FailedError(f"`python3 -m local {' '.join(argv)}` ended with {done.returncode}")
-    return done.stdout.strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,20 @@ import json
 import time
 from pathlib import Path
 
-from . import demo_conditions
-from .demo_kube import Helm, Kubectl, local
-from .demo_say import say
-from .errors import FailedError
+from .. import toolchain
+from ..cluster import up
+from ..errors import FailedError
+from ..images import build, tag
+from ..settings import Settings
+from ..storage import publish
+from . import conditions
+from .kube import Helm, Kubectl
+from .say import say
 
 NAME = "demo"
 RELEASE = "hypic"
 OPERATOR_NAMESPACE = "hypic-system"
-MANIFEST = Path(__file__).with_name("demo_cluster.yaml")
+MANIFEST = Path(__file__).with_name("cluster.yaml")
 READY_WITHIN_S = 900.0
 POLL_S = 1.0
 
@@ -39,21 +44,21 @@ def admit(kubectl: Kubectl, name: str) -> None:
     kubectl.apply(namespace_manifest(name))
 
 
-def set_up(namespace: str) -> Kubectl:
+def set_up(settings: Settings, namespace: str) -> Kubectl:
     """Kubernetes, images, storage, operator and HypicCluster, each only as far as it is missing."""
-    local("up")
-    kubeconfig = Path(local("kubeconfig"))
-    kubectl = Kubectl(Path(local("tool", "kubectl")), kubeconfig, namespace)
+    up.up(settings)
+    kubectl = Kubectl(toolchain.program(settings, "kubectl"), settings.kubeconfig, namespace)
     admit(kubectl, OPERATOR_NAMESPACE)
     admit(kubectl, namespace)
-    local("publish", namespace)
-    local("images")
-    tag = local("tag")
-    helm = Helm(Path(local("tool", "helm")), kubeconfig, OPERATOR_NAMESPACE)
+    publish.publish(settings, namespace)
+    build.images(settings)
+    images_tag = tag.tag(settings.repository)
+    helm_path = toolchain.program(settings, "helm")
+    helm = Helm(helm_path, settings.kubeconfig, OPERATOR_NAMESPACE)
     say(f"helm upgrade --install {RELEASE} charts/hypic-operator")
-    image = {"image.repository": "localhost/hypic/operator", "image.tag": tag}
+    image = {"image.repository": "localhost/hypic/operator", "image.tag": images_tag}
     helm.install(RELEASE, "charts/hypic-operator", image)
-    for said in kubectl.apply(MANIFEST.read_text().replace("TAG", tag)).splitlines():
+    for said in kubectl.apply(MANIFEST.read_text().replace("TAG", images_tag)).splitlines():
         say(f"kubectl apply: {said}")
     return kubectl
 
@@ -61,22 +66,26 @@ def set_up(namespace: str) -> Kubectl:
 def wait_until_ready(kubectl: Kubectl) -> None:
     """Show what the conditions say as it changes, until the cluster answers with tokens."""
     started = time.monotonic()
-    before: demo_conditions.Words = {}
+    say(f"waiting until HypicCluster {NAME} is ready; engines take about a minute to start")
+    before: conditions.Words = {}
     while (waited_s := time.monotonic() - started) < READY_WITHIN_S:
         now, ready = look(kubectl)
-        for line in demo_conditions.changes(before, now):
+        for line in conditions.changes(before, now):
             say(f"{waited_s:6.1f} s  {line}")
         before = now
         if ready:
             return
         time.sleep(POLL_S)
-    raise FailedError(f"HypicCluster {NAME} was not ready after {READY_WITHIN_S:.0f} s")
+    raise FailedError(
+        f"HypicCluster {NAME} was not ready after {READY_WITHIN_S:.0f} s. The last it said:\n"
+        + "\n".join(conditions.changes({}, before))
+    )
 
 
-def look(kubectl: Kubectl) -> tuple[demo_conditions.Words, bool]:
+def look(kubectl: Kubectl) -> tuple[conditions.Words, bool]:
     """What the conditions say, and whether the cluster is ready; an API server may be away."""
     try:
         resource = kubectl.get("hypiccluster", NAME)
     except FailedError as error:
         return {"The API server does not answer:": str(error).splitlines()[-1]}, False
-    return demo_conditions.words(resource), demo_conditions.is_ready(resource)
+    return conditions.words(resource), conditions.is_ready(resource)
