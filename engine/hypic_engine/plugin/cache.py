@@ -30,7 +30,7 @@ from .pool import OperatorPool
 from .requests import Capture, Prompt, Reader
 
 
-def _ignore(key: str, entry: Entry | None) -> None:
+def _ignore(*_: object) -> None:
     """Nobody waits before `scheduling` is attached."""
 
 
@@ -50,7 +50,8 @@ class SegmentCache(BasePrefixCache):  # type: ignore[misc]
         self.ledger = ledger
         self.metrics = metrics
         self.index = Index()
-        self.on_fill_end: Callable[[str, Entry | None], None] = _ignore
+        self.on_capture_end: Callable[[Capture, Entry | None], None] = _ignore
+        self.before_reset: Callable[[], None] = _ignore
         kv = params.token_to_kv_pool_allocator.get_kvcache()
         # SGLang counts in NumPy integers, which JSON does not know.
         self._token_bytes = int(sum(kv.get_kv_size_bytes())) // max(kv.size, 1)
@@ -75,7 +76,14 @@ class SegmentCache(BasePrefixCache):  # type: ignore[misc]
         )
 
     def cache_unfinished_req(self, req: Any, chunked: bool = False, **_: Any) -> None:  # noqa: FBT001, FBT002
-        """Keep the row as it is: nothing is inserted before a request ends."""
+        """Keep the row as it is: nothing is inserted before a request ends.
+
+        Called once its prefill is over; its copies are made, so it needs its entries no more.
+        """
+        prompt: Prompt | None = getattr(req, "hypic_prompt", None)
+        if prompt is not None and prompt.pins is not None:
+            prompt.pins.release()
+            prompt.entries = ()
         row = self.req_to_token_pool.req_to_token[req.req_pool_idx, : req.fill_len]
         req.prefix_indices = row.to(dtype=torch.int64, copy=True)
 
@@ -110,8 +118,16 @@ class SegmentCache(BasePrefixCache):  # type: ignore[misc]
 
     def reset(self) -> None:
         """Forget everything; SGLang clears the allocators itself. A new epoch begins."""
+        self.before_reset()
         self.index.clear()
         self.pool.clear()
+        self.ledger.restarted(uuid.uuid4().hex)
+        self.metrics.sizes(self.index, self.pool)
+
+    def renew(self) -> None:
+        """Other weights: nothing from before is found again, whoever still reads it."""
+        self.reader.renew()
+        self._free(self.index.evicted(n_entries=len(self.index)), reason="weights")
         self.ledger.restarted(uuid.uuid4().hex)
         self.metrics.sizes(self.index, self.pool)
 
@@ -186,18 +202,20 @@ class SegmentCache(BasePrefixCache):  # type: ignore[misc]
     def discard(self, capture: Capture) -> int:
         """Give back the operator slot of a prefill that leaves no entry; 0 tokens are kept."""
         self.pool.free(capture.operator)
-        self.on_fill_end(capture.wanted.key, None)
+        self.on_capture_end(capture, None)
         return 0
 
     # How entries come and go.
 
     def _keep(self, capture: Capture, row: Tensor) -> int:
         wanted = capture.wanted
+        if capture.epoch != self.ledger.epoch:
+            return self.discard(capture)
         held = self.index.find(wanted.key, wanted.ids)
         if held is not None:
             self.alias(held, wanted.digest)
             self.pool.free(capture.operator)
-            self.on_fill_end(wanted.key, held)
+            self.on_capture_end(capture, held)
             return 0
         n_tokens = wanted.segment.length
         entry = Entry(
@@ -213,7 +231,7 @@ class SegmentCache(BasePrefixCache):  # type: ignore[misc]
         self.ledger.stored(
             events.Item(entry.key, tuple(entry.digests), entry.n_tokens, entry.n_bytes)
         )
-        self.on_fill_end(wanted.key, entry)
+        self.on_capture_end(capture, entry)
         return n_tokens
 
     def _free(self, victims: list[Entry], *, reason: str) -> None:

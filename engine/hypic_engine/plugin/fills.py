@@ -18,15 +18,17 @@ from sglang.srt.sampling.sampling_params import SamplingParams
 from ..core.index import Entry
 from ..core.layout import Segment
 from .cache import SegmentCache
-from .requests import FILL_PREFIX, Capture, Prompt, Wanted
+from .requests import Capture, Prompt, Wanted
 from .settings import Settings
 
 LOAD_EVERY_S = 1.0
+ID_PREFIX = "hypic-fill-"
 
 
 @dataclass(slots=True)
 class _InFlight:
     request: Any
+    capture: Capture
     since: float
     running: bool = False
 
@@ -52,7 +54,7 @@ class Fills:
     @staticmethod
     def is_fill(request: Any) -> bool:
         """Whether this is one of ours."""
-        return bool(request.rid.startswith(FILL_PREFIX))
+        return getattr(request, "hypic_fill", False)
 
     def n_reserved_tokens(self, *, but: Prompt) -> int:
         """What waiting prompts other than this one have reserved."""
@@ -62,8 +64,18 @@ class Fills:
         """The prompt holds pins and waits for the rest."""
         self._waiting[id(request)] = (request, prompt)
 
+    @staticmethod
+    def pin(prompt: Prompt, entry: Entry) -> None:
+        """The prompt holds this entry too; what it reserved for its fill is spent."""
+        if prompt.pins is None:
+            raise RuntimeError("a prompt reserves before it pins")
+        prompt.pins.add(entry)
+        if entry.key in prompt.filling:
+            prompt.filling.discard(entry.key)
+            prompt.reserved_tokens -= entry.n_tokens
+
     def admitted(self, prompt: Prompt) -> None:
-        """The prompt runs: its pins now live as long as its key/value slots."""
+        """The prompt runs: its pins now live until its prefill is over."""
         prompt.admitted = True
         prompt.reserved_tokens = 0
         self._waiting = {k: v for k, v in self._waiting.items() if v[1] is not prompt}
@@ -86,7 +98,7 @@ class Fills:
         sampling.normalize(None)
         segment = wanted.segment
         fill = Req(
-            f"{FILL_PREFIX}{next(self._numbers)}",
+            f"{ID_PREFIX}{next(self._numbers)}",
             "",
             array("q", waiter.origin_input_ids[segment.start : segment.end]),
             sampling,
@@ -98,31 +110,47 @@ class Fills:
         )
         fill.tokenizer = self._scheduler.tokenizer
         fill.logprob_start_len = -1
+        fill.hypic_fill = True
         fill.hypic_prompt = None
         own = Wanted(Segment(0, 0, length), wanted.key, wanted.ids, wanted.digest)
-        fill.hypic_capture = Capture(own, self._settings.seam.n_tokens(length), operator)
+        seam, epoch = self._settings.seam.n_tokens(length), self._cache.ledger.epoch
+        capture = Capture(own, seam, operator, epoch)
+        fill.hypic_capture = capture
         self._scheduler.init_req_max_new_tokens(fill)
         self._scheduler.waiting_queue.append(fill)
         fill.time_stats.set_wait_queue_entry_time()
-        self._in_flight[wanted.key] = _InFlight(fill, time.monotonic())
+        self._in_flight[wanted.key] = _InFlight(fill, capture, time.monotonic())
 
     def started(self, requests: Iterable[Any]) -> None:
         """These requests run now."""
-        running = {request.rid for request in requests if self.is_fill(request)}
+        running = {id(request) for request in requests if self.is_fill(request)}
         for flight in self._in_flight.values():
-            flight.running |= flight.request.rid in running
+            flight.running |= id(flight.request) in running
 
-    def ended(self, key: str, entry: Entry | None) -> None:
-        """A fill left an entry, or none; whoever waits for it pins it before anyone evicts it."""
-        flight = self._in_flight.pop(key, None)
+    def ended(self, capture: Capture, entry: Entry | None) -> None:
+        """A prefill left an entry, or none; whoever waits for it pins it before anyone evicts it.
+
+        It may be a plain prompt's while a fill of the same segment is in flight; that fill is then
+        needed by nobody, and `sweep` drops it.
+        """
+        key = capture.wanted.key
+        flight = self._in_flight.get(key)
+        if flight is not None and flight.capture is capture:
+            del self._in_flight[key]
+            if entry is not None:
+                self._cache.metrics.filled(time.monotonic() - flight.since)
         if entry is None:
             return
-        if flight is not None:
-            self._cache.metrics.filled(time.monotonic() - flight.since)
         for _, prompt in self._waiting.values():
-            if key in prompt.filling and prompt.pins is not None:
-                prompt.filling.discard(key)
-                prompt.pins.add(entry)
+            if key in prompt.filling:
+                self.pin(prompt, entry)
+
+    def abandon(self) -> None:
+        """Every waiting prompt is planned anew, and what is not running yet is not filled."""
+        for _, prompt in self._waiting.values():
+            self._cache.release(prompt)
+        self._waiting.clear()
+        self.sweep()
 
     def sweep(self) -> None:
         """Let go of prompts that left the queue without running, and of fills nobody waits for."""
@@ -139,7 +167,7 @@ class Fills:
                 continue
             waiting = self._scheduler.waiting_queue
             self._scheduler.waiting_queue = [r for r in waiting if r is not flight.request]
-            self._cache.discard(flight.request.hypic_capture)
+            self._cache.discard(flight.capture)
 
     def beat(self) -> None:
         """Note that the scheduler loop turns, and once in a while how busy it is."""

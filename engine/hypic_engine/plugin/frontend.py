@@ -10,6 +10,7 @@ from typing import Any
 
 from ..contract import request as wire
 from ..contract import segments
+from ..core import limits
 from ..errors import RequestError
 from .requests import PARAMS, Asked
 from .settings import Settings
@@ -23,12 +24,14 @@ def pieces(
     Args:
         ids: of the whole prompt.
         separator: the separator's id.
-        ends: offsets that the client gave; separators are then ordinary ids that are dropped.
+        ends: offsets that the client gave; the prompt then holds no separators.
 
     Raises:
-        RequestError: an offset lies outside the prompt.
+        RequestError: an offset lies outside the prompt, or there are offsets and separators.
     """
     if ends is not None:
+        if separator in ids:
+            raise RequestError(f"{wire.FIELD}.segment_ends", "does not go with separators")
         if ends and ends[-1] > len(ids):
             limit = f"{ends[-1]} lies outside the prompt of {len(ids)} tokens"
             raise RequestError(f"{wire.FIELD}.segment_ends", limit)
@@ -69,13 +72,16 @@ class Frontend:
         Raises:
             ValueError: the request's segments cannot be; SGLang answers 400 with the message.
         """
-        if ids is None or not hasattr(obj, "sampling_params") or not hasattr(obj, "extra_key"):
+        if not hasattr(obj, "sampling_params") or not hasattr(obj, "extra_key"):
             return None
+        sampling = dict(obj.sampling_params or {})
+        kept, asked = ids, Asked(enabled=False)
         try:
-            asked, kept = self._asked(manager, obj, text, list(ids))
+            limits.sampling(sampling, manager.model_config.vocab_size)
+            if ids is not None:
+                asked, kept = self._asked(manager, obj, text, list(ids))
         except RequestError as error:
             raise ValueError(str(error)) from error
-        sampling = dict(obj.sampling_params or {})
         params = sampling.get("custom_params")
         sampling["custom_params"] = {**(params or {}), PARAMS: asked.to_params()}
         obj.sampling_params = sampling
@@ -93,6 +99,7 @@ class Frontend:
                 "prompt", f"has {len(ends) + 1} segments; at most {limit} are allowed"
             )
         by_ids = obj.text is None and options.segment_ends is not None
+        limits.token_ids("input_ids", kept, manager.model_config.vocab_size)
         digests = self._digests(manager, obj, text, kept, ends, by_ids=by_ids)
         return Asked(tuple(ends), digests, options.recompute, options.enabled), kept
 
@@ -104,6 +111,8 @@ class Frontend:
         bounds = list(pairwise([0, *ends, len(ids)]))
         if by_ids:
             return tuple(segments.ids_digest(ids[a:b], **names) for a, b in bounds)
+        if manager.tokenizer is None:
+            return ()
         if isinstance(text, str):
             sent = segments.split(text, self._settings.separator)
         else:

@@ -87,6 +87,13 @@ def for_scheduler(scheduling: "Scheduling", forward: "Forward", memory: "Memory"
         Hook(f"{scheduler}_add_request_to_queue", "AROUND", scheduling.enqueue, "never fits: 400"),
         Hook(f"{scheduler}process_input_requests", "AFTER", scheduling.sweep, "aborted waiters"),
         Hook(
+            "managers.scheduler_components.weight_updater.SchedulerWeightUpdaterManager."
+            "flush_cache_after_weight_update",
+            "AFTER",
+            scheduling.weights_changed,
+            "entries of old weights",
+        ),
+        Hook(
             "managers.schedule_policy.PrefillAdder.add_one_req",
             "AROUND",
             scheduling.admit,

@@ -13,7 +13,6 @@ from ..core.layout import Layout, Segment, layout, segments
 from .settings import Settings
 
 PARAMS = "hypic"
-FILL_PREFIX = "hypic-fill-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +69,19 @@ class Wanted:
 
 @dataclass(slots=True)
 class Capture:
-    """Operators that a running prefill leaves in ``operator``, and what becomes of them."""
+    """Operators that a running prefill leaves in ``operator``, and what becomes of them.
+
+    Attributes:
+        wanted: the segment.
+        seam: its first tokens, which the operators leave out.
+        operator: the slot they go to.
+        epoch: of the ledger; when another has begun since, nothing is kept.
+    """
 
     wanted: Wanted
     seam: int
     operator: int
+    epoch: str
 
 
 @dataclass(slots=True, eq=False)
@@ -85,7 +92,8 @@ class Prompt:
         layout: which tokens are computed and which taken from the cache.
         wanted: the segments of its interiors, in order.
         n_segments: segments before the query, cached or not.
-        found: keys that were cached when it was first looked at; None before that.
+        found: keys that were cached when it was first looked at and when it pinned them; None
+            before that.
         pins: entries it holds; none until it may proceed with all of them.
         filling: keys it waits for.
         reserved_tokens: what it and its fills will still allocate.
@@ -137,13 +145,18 @@ class Reader:
     def __init__(self, settings: Settings, *, model: str) -> None:
         self._settings = settings
         self._model = model
+        self._n_updates = 0
+
+    def renew(self) -> None:
+        """The weights are others now: no key from before is given again."""
+        self._n_updates += 1
 
     def wanted(self, ids: Sequence[int], segment: Segment, *, salt: str, digest: str) -> Wanted:
         """The segment with its key; ``ids`` are those of the whole prompt."""
         own = ids[segment.start : segment.end]
         key = wire.entry_key(
             own,
-            model_revision=self._model,
+            model_revision=f"{self._model}+{self._n_updates}",
             adapter="",
             salt=salt,
             mode=self._settings.mode.value,
@@ -155,6 +168,8 @@ class Reader:
         """The request's prompt, or None when it has nothing to take from the cache."""
         asked = asked_of(request)
         if not asked.enabled or not asked.ends or asked.recompute == "all":
+            return None
+        if request.session is not None:  # its ids begin with those of earlier turns
             return None
         if request.return_logprob and 0 <= request.logprob_start_len < len(
             request.origin_input_ids
@@ -188,6 +203,8 @@ class Reader:
         n_tokens = len(request.origin_input_ids)
         settings = self._settings
         if not asked.enabled or asked.ends or not settings.store_plain:
+            return None
+        if request.session is not None:
             return None
         segment = Segment(0, 0, n_tokens)
         digest = asked.digests[0] if asked.digests else ""

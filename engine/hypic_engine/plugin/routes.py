@@ -47,15 +47,18 @@ class Routes:
         return None
 
     async def ready(self) -> Any:
-        """200 when weights are loaded and the scheduler's loop turns, else 503 with a reason."""
+        """200 when weights are loaded and the scheduler's loop turns, else 503 with a reason.
+
+        One batch may take long; SGLang's own watchdog ends a scheduler that hangs in one.
+        """
         answer = await self._one({"ask": "info"})
-        reason = "the scheduler does not answer yet"
-        if answer is not None:
-            silent_s = json.loads(answer)["silent_s"]
-            if silent_s < STALE_AFTER_S:
-                return _json({"ready": True})
-            reason = f"the scheduler has been silent for {silent_s:.0f} s"
-        return _json({"ready": False, "reason": reason}, status=503)
+        state = json.loads(answer) if answer is not None else {}
+        if not state.get("started"):
+            return _json({"ready": False, "reason": "the scheduler has not started yet"}, 503)
+        if state["computing"] or state["silent_s"] < STALE_AFTER_S:
+            return _json({"ready": True})
+        reason = f"the scheduler has been silent for {state['silent_s']:.0f} s"
+        return _json({"ready": False, "reason": reason}, 503)
 
     async def info(self) -> Any:
         """Settings and sizes."""

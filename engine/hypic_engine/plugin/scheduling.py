@@ -4,7 +4,8 @@ Decides through `core.admission`; moves no tensor (`forward`) and keeps no entry
 """
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from sglang.srt.mem_cache.common import alloc_req_slots, alloc_token_slots
 from sglang.srt.utils.common import flatten_arrays_to_pinned_cpu, is_pin_memory_available
 
 from ..core import admission
-from ..core.index import Pins
+from ..core.index import Entry, Pins
 from ..core.layout import cacheable
 from .cache import SegmentCache
 from .fills import Fills
@@ -21,10 +22,29 @@ from .plan import ForwardPlan
 from .requests import Capture, Prompt
 from .settings import Settings
 
+# What SGLang's own budget adds to a request and to a comparison, and a fill's token.
+MARGIN_TOKENS = 3
+
 
 def _new_tokens(request: Any) -> int:
     left = request.sampling_params.max_new_tokens - len(request.output_ids)
     return int(min(max(left, 0), CLIP_MAX_NEW_TOKENS))
+
+
+@contextmanager
+def _new_tokens_at_most(request: Any, n_tokens: int) -> Iterator[None]:
+    """Let SGLang budget for fewer new tokens than the request may get."""
+    params = request.sampling_params
+    wanted = params.max_new_tokens
+    params.max_new_tokens = min(wanted, n_tokens + len(request.output_ids))
+    try:
+        yield
+    finally:
+        params.max_new_tokens = wanted
+
+
+def _is_busy(adder: Any) -> bool:
+    return bool(adder.can_run_list or (adder.running_batch and adder.running_batch.reqs))
 
 
 def _positions(layout: Any) -> list[int]:
@@ -45,14 +65,17 @@ class Scheduling:
         self._scheduler = scheduler
         self._cache = scheduler.tree_cache
         self._fills = Fills(scheduler, self._cache, self._settings)
-        self._cache.on_fill_end = self._fills.ended
+        self._cache.on_capture_end = self._fills.ended
+        self._cache.before_reset = self._fills.abandon
 
     def describe_engine(self) -> dict[str, Any]:
         """Sizes for ``/pic/info``, and how long the scheduler has been silent. Any thread."""
         if self._scheduler is None:
-            return {"silent_s": float("inf")}
+            return {"started": False}
         index, pool = self._cache.index, self._cache.pool
         return {
+            "started": True,
+            "computing": bool(self._scheduler.cur_batch),
             "silent_s": round(self._fills.silent_s, 1),
             "segments": len(index),
             "tokens": index.n_tokens,
@@ -67,7 +90,12 @@ class Scheduling:
     def enqueue(
         self, original: Callable[..., Any], scheduler: Any, req: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        """Around ``Scheduler._add_request_to_queue``: refuse what could never fit."""
+        """Around ``Scheduler._add_request_to_queue``: refuse what could never fit.
+
+        A fill comes here only when SGLang retracts it; whoever still needs it asks anew.
+        """
+        if Fills.is_fill(req):
+            return None
         if getattr(req, "to_finish", None) is not None or req.finished_reason is not None:
             req.hypic_prompt = None
         prompt = self._cache.prompt_of(req)
@@ -83,6 +111,14 @@ class Scheduling:
         self._fills.sweep()
         self._fills.beat()
 
+    def weights_changed(self, result: object, *args: object) -> None:
+        """After ``flush_cache_after_weight_update``, which flushes only when it was asked to."""
+        self._fills.abandon()
+        self._cache.renew()
+        for req in self._scheduler.waiting_queue:
+            if hasattr(req, "hypic_prompt"):
+                del req.hypic_prompt
+
     # Leaving the queue.
 
     def admit(
@@ -90,59 +126,89 @@ class Scheduling:
     ) -> Any:
         """Around ``PrefillAdder.add_one_req``: hold, or count the moved copies and go on."""
         prompt = self._cache.prompt_of(req)
-        if prompt is None:
-            return original(adder, req, *args, **kwargs)
-        if not self._ready(req, prompt):
+        holds = prompt is not None and prompt.pins is not None
+        if getattr(adder, "hypic_blocked", False) and not (holds or Fills.is_fill(req)):
             return AddReqResult.CONTINUE
-        moved = prompt.layout.n_moved
-        needed = req.extend_input_len + moved + _new_tokens(req) + adder.page_size
-        if needed >= adder.rem_total_tokens:
-            busy = adder.can_run_list or (adder.running_batch and adder.running_batch.reqs)
-            return AddReqResult.NO_TOKEN if busy else AddReqResult.CONTINUE
+        if prompt is not None and not self._ready(adder, req, prompt):
+            return AddReqResult.CONTINUE
+        if prompt is None:
+            outcome = original(adder, req, *args, **kwargs)
+        else:
+            outcome = self._add(original, adder, req, prompt, *args, **kwargs)
+        # SGLang stops looking at the queue until something finishes; a fill may be further back.
+        nothing_runs = outcome is AddReqResult.NO_TOKEN and not _is_busy(adder)
+        return AddReqResult.CONTINUE if nothing_runs else outcome
+
+    def _add(
+        self,
+        original: Callable[..., Any],
+        adder: Any,
+        req: Any,
+        prompt: Prompt,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        moved, n_new = prompt.layout.n_moved, self._budgeted_new_tokens(req, prompt)
+        if req.extend_input_len + moved + n_new + adder.page_size >= adder.rem_total_tokens:
+            return AddReqResult.NO_TOKEN
         n_before = len(adder.can_run_list)
-        outcome = original(adder, req, *args, **kwargs)
+        with _new_tokens_at_most(req, n_new):
+            outcome = original(adder, req, *args, **kwargs)
         if len(adder.can_run_list) > n_before:
             adder.rem_total_token_offset += moved
             adder.cur_rem_token_offset += moved
             self._fills.admitted(prompt)
         return outcome
 
-    def _ready(self, req: Any, prompt: Prompt) -> bool:
-        found = [i for i in range(len(prompt.wanted)) if self._cache.entry(prompt, i)]
-        if prompt.found is None:
-            prompt.found = frozenset(prompt.wanted[i].key for i in found)
+    def _ready(self, adder: Any, req: Any, prompt: Prompt) -> bool:
+        found = {e.key: e for i in range(len(prompt.wanted)) if (e := self._cache.entry(prompt, i))}
+        unpinned = [entry for entry in found.values() if not entry.n_pins]
+        room = self._room(adder, prompt, unpinned)
         if prompt.pins is None:
+            here = frozenset(found)
+            prompt.found = here if prompt.found is None else here & prompt.found
             need = self._need(req, prompt, found=found)
-            if admission.verdict(need, self._room(prompt, found)) is admission.Verdict.WAIT:
+            if admission.verdict(need, room) is admission.Verdict.WAIT:
+                adder.hypic_blocked = True
                 return False
             prompt.pins = Pins(self._cache.index)
             prompt.reserved_tokens = need.n_tokens
             self._fills.wait(req, prompt)
-        for i in found:
-            entry = self._cache.entry(prompt, i)
-            if entry is not None:
-                prompt.pins.add(entry)
-                self._cache.alias(entry, prompt.wanted[i].digest)
-        if len(found) < len(prompt.wanted):
+        elif room.n_tokens < 0:  # this pass has promised to others what would be pinned
+            return False
+        for wanted in prompt.wanted:
+            if wanted.key in found:
+                self._fills.pin(prompt, found[wanted.key])
+                self._cache.alias(found[wanted.key], wanted.digest)
+        if not self._cache.take_entries(prompt):
             self._fills.submit(req, prompt)
             return False
-        return self._cache.take_entries(prompt)
+        return True
+
+    def _budgeted_new_tokens(self, req: Any, prompt: Prompt) -> int:
+        """New tokens to keep free, when what else the prompt needs leaves so many.
+
+        A prompt needs its segments only until its prefill is over; they may then make room.
+        """
+        segments: int = sum({w.key: w.segment.length for w in prompt.wanted}.values())
+        size: int = self._cache.token_to_kv_pool_allocator.size
+        left = size - segments - self._n_built(req, prompt) - MARGIN_TOKENS
+        return min(_new_tokens(req), max(left, 1))
+
+    @staticmethod
+    def _n_built(req: Any, prompt: Prompt) -> int:
+        return prompt.layout.n_moved + prompt.layout.n_computed + len(req.output_ids)
 
     def _need(self, req: Any, prompt: Prompt, *, found: Any) -> admission.Need:
-        here = {prompt.wanted[i].key for i in found}
-        missing = {w.key: w.segment.length for w in prompt.wanted if w.key not in here}
-        own = prompt.layout.n_moved + prompt.layout.n_computed + _new_tokens(req) + 1
-        return admission.Need(own + sum(missing.values()) + len(missing), len(missing))
+        missing = {w.key: w.segment.length for w in prompt.wanted if w.key not in found}
+        own = self._n_built(req, prompt) + self._budgeted_new_tokens(req, prompt)
+        return admission.Need(own + sum(missing.values()) + MARGIN_TOKENS, len(missing))
 
-    def _room(self, prompt: Prompt, found: list[int]) -> admission.Room:
+    def _room(self, adder: Any, prompt: Prompt, unpinned: list[Entry]) -> admission.Room:
+        """What this pass has left, once the prompt pins its own entries."""
         cache = self._cache
-        own = {entry.key: entry for i in found if (entry := cache.entry(prompt, i))}
-        unpinned = [entry for entry in own.values() if not entry.n_pins]
-        available = cache.token_to_kv_pool_allocator.available_size()
         return admission.Room(
-            n_tokens=available
-            + cache.index.n_evictable_tokens
-            - sum(entry.n_tokens for entry in unpinned),
+            n_tokens=int(adder.rem_total_tokens) - sum(entry.n_tokens for entry in unpinned),
             n_operators=cache.pool.n_free + cache.index.n_evictable_entries - len(unpinned),
             n_reserved_tokens=self._fills.n_reserved_tokens(but=prompt),
         )
@@ -214,7 +280,9 @@ class Scheduling:
 
     def _capture_plain(self, req: Any) -> None:
         ordinary = not (req.retracted_stain or req.output_ids or req.to_finish)
-        if not ordinary or hasattr(req, "hypic_capture") or req.input_embeds is not None:
+        if not ordinary or hasattr(req, "hypic_capture"):
+            return
+        if req.input_embeds is not None or req.positional_embed_overrides is not None:
             return
         req.hypic_capture = None
         self._cache.metrics.tokens(computed=req.extend_input_len)
@@ -229,7 +297,7 @@ class Scheduling:
         operator = self._cache.operator_slot(on_probation=True)
         if operator is not None:
             n_seam = seam.n_tokens(wanted.segment.length)
-            req.hypic_capture = Capture(wanted, n_seam, operator)
+            req.hypic_capture = Capture(wanted, n_seam, operator, self._cache.ledger.epoch)
 
     def _account(self, req: Any, prompt: Prompt) -> None:
         if req.retracted_stain:

@@ -34,6 +34,7 @@ class Manager:
     """What the hook uses of SGLang's tokenizer manager: one token a byte, 0x01 the separator."""
 
     served_model_name = "m"
+    model_config = SimpleNamespace(vocab_size=256)
     tokenizer = SimpleNamespace(decode=lambda ids, **_: bytes(ids).decode())
 
 
@@ -104,3 +105,24 @@ def test_details_become_meta_info_pic():
     first, second = asyncio.run(collected())
     assert first == {"pic": {"reused": 5}, "cached_tokens_details": {"device": 5}}
     assert second == {"cached_tokens_details": None}
+
+
+@pytest.mark.parametrize("foreign", [-1, 256, 1 << 70])
+def test_ids_outside_the_vocabulary_are_refused_with_the_range(foreign):
+    with pytest.raises(ValueError, match="input_ids: holds .*; ids run from 0 to 255"):
+        cut(ids=[5, foreign, 6])
+
+
+def test_what_is_no_id_is_refused_with_its_kind():
+    with pytest.raises(ValueError, match="input_ids: must hold integers, got float"):
+        cut(ids=[5, 1.5])
+    with pytest.raises(ValueError, match="custom_params: must be an object, got list"):
+        cut("a", sampling_params={"custom_params": [1]})
+    with pytest.raises(ValueError, match="stop_token_ids: holds 999"):
+        cut("a", sampling_params={"stop_token_ids": [999]})
+
+
+def test_separators_and_given_ends_exclude_each_other():
+    asks = {"custom_params": {"pic": {"segment_ends": [1]}}}
+    with pytest.raises(ValueError, match="segment_ends: does not go with separators"):
+        cut("a\x01b", sampling_params=asks)

@@ -1,0 +1,37 @@
+"""Values that SGLang 0.5.14 takes from a request unchecked and that stop its scheduler.
+
+Looks at plain values only; the messages name the field and what is allowed.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import RequestError
+
+
+def token_ids(field: str, ids: Sequence[Any], vocab_size: int) -> None:
+    """Raise unless every id is one of the model's.
+
+    Raises:
+        RequestError: an id is no integer, or lies outside the vocabulary.
+    """
+    kinds = set(map(type, ids)) - {int}
+    if kinds:
+        raise RequestError(field, f"must hold integers, got {kinds.pop().__name__}")
+    if ids and (min(ids) < 0 or max(ids) >= vocab_size):
+        foreign = next(i for i in ids if not 0 <= i < vocab_size)
+        raise RequestError(field, f"holds {foreign}; ids run from 0 to {vocab_size - 1}")
+
+
+def sampling(params: Mapping[str, Any], vocab_size: int) -> None:
+    """Raise unless the ids that sampling parameters name are the model's.
+
+    Raises:
+        RequestError: as for `token_ids`, or ``custom_params`` is no object.
+    """
+    custom = params.get("custom_params")
+    if custom is not None and not isinstance(custom, Mapping):
+        raise RequestError("custom_params", f"must be an object, got {type(custom).__name__}")
+    stops = params.get("stop_token_ids")
+    if isinstance(stops, list):
+        token_ids("stop_token_ids", stops, vocab_size)
