@@ -142,6 +142,21 @@ class Engine:
         assert status == 200, answer
         return answer
 
+    def pieces(self, path: str, body: Any, timeout_s: float = 120) -> list[Any]:
+        """The events of a streamed answer, without the last one, which says that it is whole."""
+        raw = json.dumps(body | {"stream": True}).encode()
+        request = urllib.request.Request(self.url + path, raw, {"content-type": "application/json"})
+        with urllib.request.urlopen(request, timeout=timeout_s) as answer:
+            lines = [line.decode().strip() for line in answer]
+        events = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
+        assert events[-1] == "[DONE]"
+        return [json.loads(event) for event in events[:-1]]
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What the scheduler says of itself."""
+        return self.get("/pic/info")["engine"]
+
     def flush(self) -> None:
         deadline = time.monotonic() + 30
         while self.post("/flush_cache", b"")[0] != 200:

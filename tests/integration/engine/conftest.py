@@ -1,4 +1,4 @@
-"""The tiny model and one engine that most tests of this folder share."""
+"""The tiny model and the engines that tests of this folder share."""
 
 import subprocess
 import sys
@@ -10,6 +10,8 @@ from ...support.engine_server import Engine
 from ...support.oracle import Model
 
 ROOT = Path(__file__).parents[3]
+PIC = ("--pic-enable", "--enable-cache-report", "--enable-metrics")
+SMALL_POOL = ("--max-total-tokens", "1200", "--pic-memory-gib", "0.01")
 
 
 @pytest.fixture(scope="session")
@@ -27,8 +29,19 @@ def model(tiny) -> Model:
 
 @pytest.fixture(scope="session")
 def engine(tiny, tmp_path_factory):
+    yield from running(tiny, tmp_path_factory, *PIC)
+
+
+@pytest.fixture(scope="session")
+def small(tiny, tmp_path_factory):
+    """An engine with room for 1200 tokens and a handful of segments."""
+    yield from running(tiny, tmp_path_factory, *PIC, *SMALL_POOL)
+
+
+def running(model, tmp_path_factory, *flags):
+    """An engine for as long as a fixture lives; it must neither die nor lose memory."""
     log = tmp_path_factory.mktemp("engine") / "log"
-    flags = ("--pic-enable", "--enable-cache-report", "--enable-metrics")
-    with Engine(tiny, log, flags=flags) as running:
-        yield running
+    with Engine(model, log, flags=flags) as started:
+        yield started
+        assert started.alive, log.read_text()[-4000:]
         assert "leak" not in log.read_text()
