@@ -1,7 +1,9 @@
 """A real SGLang server of this checkout's plugin, for as long as a test needs it."""
 
+import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -18,9 +20,12 @@ STOP_TIMEOUT_S = 30
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that leaves room above it: SGLang derives another one by adding 10,000."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 CPU = {

@@ -128,6 +128,22 @@ class Frontend:
         """Around ``TokenizerManager._wait_one_response``: our details become ``meta_info.pic``."""
         return _lifted(original(*args, **kwargs))
 
+    def forget(
+        self, original: Callable[..., AsyncIterator[Any]], manager: Any, obj: Any, *args: Any
+    ) -> AsyncIterator[Any]:
+        """Around ``TokenizerManager._handle_batch_request``: no state stays behind.
+
+        SGLang 0.5.14 keeps n - 1 states of a prompt with n samples, and waits for them at its end.
+        """
+        return _forgotten(original(manager, obj, *args), manager, obj)
+
+
+async def _forgotten(responses: AsyncIterator[Any], manager: Any, obj: Any) -> AsyncIterator[Any]:
+    async for response in responses:
+        yield response
+    if getattr(obj, "parallel_sample_num", 1) > 1:
+        manager._discard_pending_req_states(obj)  # noqa: SLF001
+
 
 async def _lifted(responses: AsyncIterator[Any]) -> AsyncIterator[Any]:
     async for response in responses:

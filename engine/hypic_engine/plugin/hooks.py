@@ -66,6 +66,7 @@ def for_frontend(frontend: "Frontend") -> list[Hook]:
         Hook(f"{manager}__init__", "AFTER", frontend.learn, "the separator is one token"),
         Hook(f"{manager}_create_tokenized_object", "BEFORE", frontend.cut, "cut into segments"),
         Hook(f"{manager}_wait_one_response", "AROUND", frontend.lift, "meta_info.pic"),
+        Hook(f"{manager}_handle_batch_request", "AROUND", frontend.forget, "states of n > 1"),
     ]
 
 

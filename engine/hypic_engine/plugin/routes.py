@@ -51,10 +51,12 @@ class Routes:
 
         One batch may take long; SGLang's own watchdog ends a scheduler that hangs in one.
         """
+        if not self._settings.enabled:
+            return _json({"ready": True}) if _stock_is_up() else _starting()
         answer = await self._one({"ask": "info"})
         state = json.loads(answer) if answer is not None else {}
         if not state.get("started"):
-            return _json({"ready": False, "reason": "the scheduler has not started yet"}, 503)
+            return _starting()
         if state["computing"] or state["silent_s"] < STALE_AFTER_S:
             return _json({"ready": True})
         reason = f"the scheduler has been silent for {state['silent_s']:.0f} s"
@@ -66,7 +68,8 @@ class Routes:
         settings = dataclasses.asdict(self._settings)
         del settings["control_path"]
         engine = json.loads(answer) if answer else None
-        return _json({"settings": settings, "engine": engine}, status=200 if answer else 503)
+        answered = answer is not None or not self._settings.enabled
+        return _json({"settings": settings, "engine": engine}, status=200 if answered else 503)
 
     async def segments(self, cursor: str | None = None) -> Any:
         """One page of what is held."""
@@ -102,6 +105,18 @@ def _raw(body: bytes, status: int = 200) -> Any:
 
 def _json(body: dict[str, Any], status: int = 200) -> Any:
     return _raw(json.dumps(body).encode(), status)
+
+
+def _stock_is_up() -> bool:
+    from sglang.srt.entrypoints import http_server  # noqa: PLC0415
+    from sglang.srt.managers.tokenizer_manager import ServerStatus  # noqa: PLC0415
+
+    state = http_server.get_global_state()
+    return state is not None and state.tokenizer_manager.server_status is ServerStatus.Up
+
+
+def _starting() -> Any:
+    return _json({"ready": False, "reason": "the scheduler has not started yet"}, 503)
 
 
 def _off() -> Any:

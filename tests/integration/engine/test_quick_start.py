@@ -103,7 +103,9 @@ def test_ids_with_segment_ends_find_what_text_left(warmed):
 def test_a_batch_and_several_samples_each_get_the_answer_of_one(warmed):
     alone = warmed.generate(PROMPT)["text"]
     sampling = {"temperature": 0, "max_new_tokens": 8}
-    status, batch = warmed.post("/generate", {"text": [PROMPT, PROMPT], "sampling_params": sampling})
+    status, batch = warmed.post(
+        "/generate", {"text": [PROMPT, PROMPT], "sampling_params": sampling}
+    )
     assert status == 200
     assert [answer["text"] for answer in batch] == [alone, alone]
     choices = completion(warmed, n=3)["choices"]

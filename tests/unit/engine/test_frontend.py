@@ -109,7 +109,7 @@ def test_details_become_meta_info_pic():
 
 @pytest.mark.parametrize("foreign", [-1, 256, 1 << 70])
 def test_ids_outside_the_vocabulary_are_refused_with_the_range(foreign):
-    with pytest.raises(ValueError, match="input_ids: holds .*; ids run from 0 to 255"):
+    with pytest.raises(ValueError, match=r"input_ids: holds .*; ids run from 0 to 255"):
         cut(ids=[5, foreign, 6])
 
 

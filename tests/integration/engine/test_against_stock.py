@@ -7,7 +7,7 @@ import torch
 
 from hypic_engine.ops.move_keys import move
 
-from ..support.oracle import full
+from ...support.oracle import full
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-4}
 FIRST, LAST = [torch.tensor(range(start, start + 4)) for start in (0, 6)]
@@ -65,19 +65,19 @@ def test_text_keys_of_three_axis_embeddings_move_like_plain_ones(stock_rope, int
 
 
 @pytest.fixture(scope="module")
-def transformers_model(tiny_folder):
+def transformers_model(tiny):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from transformers import Qwen3_5ForConditionalGeneration  # noqa: PLC0415
 
-        return Qwen3_5ForConditionalGeneration.from_pretrained(tiny_folder, dtype=torch.float32)
+        return Qwen3_5ForConditionalGeneration.from_pretrained(tiny, dtype=torch.float32)
 
 
 @torch.no_grad()
-def test_the_oracle_answers_what_transformers_answers(oracle, transformers_model):
+def test_the_oracle_answers_what_transformers_answers(model, transformers_model):
     prompt = list(b"The Eiffel Tower is in Paris, France. Question: where is it?")
     ids = list(prompt)
     for _ in range(12):
         logits = transformers_model(input_ids=torch.tensor([ids]), use_cache=False).logits
         ids.append(int(logits[0, -1].argmax()))
-    assert full(oracle, prompt, 12) == ids[len(prompt) :]
+    assert full(model, prompt, 12) == ids[len(prompt) :]
