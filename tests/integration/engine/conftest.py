@@ -11,7 +11,13 @@ from ...support.oracle import Model
 
 ROOT = Path(__file__).parents[3]
 PIC = ("--pic-enable", "--enable-cache-report", "--enable-metrics")
-SMALL_POOL = ("--max-total-tokens", "1200", "--pic-memory-gib", "0.01")
+SMALL_POOL = (
+    *("--max-total-tokens", "1200", "--pic-memory-gib", "0.01"),
+    *(
+        "--schedule-conservativeness",
+        "0.1",
+    ),  # promise more than there is, so that some is taken back
+)
 
 
 @pytest.fixture(scope="session")
@@ -43,5 +49,5 @@ def running(model, tmp_path_factory, *flags):
     log = tmp_path_factory.mktemp("engine") / "log"
     with Engine(model, log, flags=flags) as started:
         yield started
-        assert started.alive, log.read_text()[-4000:]
-        assert "leak" not in log.read_text()
+        assert started.alive, started.log.read_text()[-4000:]
+        assert "leak" not in started.log.read_text()

@@ -69,7 +69,7 @@ def test_more_segments_than_operator_slots_are_refused_with_the_flag(empty):
 
 def test_a_prompt_that_just_fits_is_answered_whatever_it_may_generate(empty):
     for n_tokens in (1, 4, 5000):
-        for length in range(POOL_TOKENS // 2 - 60, POOL_TOKENS // 2 - 20):
+        for length in range(POOL_TOKENS // 2 - 14, POOL_TOKENS // 2):
             body = joined(*documents(length, length, 7))
             sampling = {"temperature": 0, "max_new_tokens": n_tokens, "stop": list("aeiou ")}
             status, answer = empty.post(
@@ -120,10 +120,10 @@ def test_one_batch_never_takes_what_another_prompt_of_the_same_pass_was_promised
 
 
 def test_long_answers_that_outgrow_the_pool_are_retracted_and_end_right(empty):
-    prompts = [drawn(seed, 60, 60, 10) for seed in range(70, 76)]
-    alone = [at_once(empty, [prompt], n_tokens=250)[0][1]["output_ids"] for prompt in prompts]
-    answers = at_once(empty, prompts, n_tokens=250)
-    assert [status for status, _ in answers] == [200] * 6
+    prompts = [drawn(seed, 60, 60, 10) for seed in range(70, 74)]
+    alone = [at_once(empty, [prompt], n_tokens=200)[0][1]["output_ids"] for prompt in prompts]
+    answers = at_once(empty, prompts, n_tokens=200)
+    assert [status for status, _ in answers] == [200] * 4
     assert [answer["output_ids"] for _, answer in answers] == alone
     assert sum(answer["meta_info"]["num_retractions"] for _, answer in answers) > 0
     assert everything_is_free(empty)
