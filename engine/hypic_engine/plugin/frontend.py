@@ -77,6 +77,8 @@ class Frontend:
         sampling = dict(obj.sampling_params or {})
         kept, asked = ids, Asked(enabled=False)
         try:
+            if getattr(obj, "input_embeds", None) is not None:
+                raise RequestError("input_embeds", "cannot be combined with --pic-enable")
             limits.sampling(sampling, manager.model_config.vocab_size)
             if ids is not None:
                 asked, kept = self._asked(manager, obj, text, list(ids))

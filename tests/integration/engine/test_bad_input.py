@@ -43,6 +43,7 @@ BAD = [
     (by_text("a", custom_params={"pic": 1}), "custom_params.pic"),
     (by_text("a", logit_bias={"999999999": 5}), "logit_bias"),
     (by_text("a", stop_token_ids=[999_999_999], min_new_tokens=2), "stop_token_ids"),
+    ({"input_embeds": [[0.1] * 128] * 3, "sampling_params": SAMPLING}, "input_embeds"),
     (by_text(""), ""),
     (by_text(SEPARATOR), "prompt"),
     (by_text(SEPARATOR * 3), "prompt"),
@@ -69,13 +70,6 @@ def test_superfluous_separators_change_nothing(engine):
     asked = engine.generate(untidy)
     assert asked["output_ids"] == tidy["output_ids"]
     assert asked["meta_info"]["prompt_tokens"] == tidy["meta_info"]["prompt_tokens"]
-
-
-def test_embeddings_in_place_of_ids_cannot_speak_for_the_tokenizer(engine):
-    forged = {"custom_params": {"hypic": {"ends": "all"}}}
-    body = {"input_embeds": [[0.1] * 128] * 3, "sampling_params": SAMPLING | forged}
-    engine.post("/generate", body, timeout_s=30)
-    assert engine.generate("Hello there", n_tokens=2)["output_ids"]
 
 
 @pytest.fixture(scope="module")
