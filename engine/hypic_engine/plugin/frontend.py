@@ -48,6 +48,12 @@ def pieces(
     return kept, cuts
 
 
+def _refuse_embeds(obj: Any) -> None:
+    """SGLang refuses them with its radix cache, which is off here; its Qwen3.5 dies of them."""
+    if getattr(obj, "input_embeds", None) is not None:
+        raise RequestError("input_embeds", "cannot be combined with --pic-enable")
+
+
 class Frontend:
     """Hooks on ``TokenizerManager``."""
 
@@ -77,8 +83,7 @@ class Frontend:
         sampling = dict(obj.sampling_params or {})
         kept, asked = ids, Asked(enabled=False)
         try:
-            if getattr(obj, "input_embeds", None) is not None:
-                raise RequestError("input_embeds", "cannot be combined with --pic-enable")
+            _refuse_embeds(obj)
             limits.sampling(sampling, manager.model_config.vocab_size)
             if ids is not None:
                 asked, kept = self._asked(manager, obj, text, list(ids))
