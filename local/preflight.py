@@ -23,7 +23,7 @@ def require_root() -> None:
     if os.geteuid() != 0:
         raise RefusedError(
             "must run as root: a node makes network devices, mounts and iptables rules. Run it "
-            "with sudo, or install on a cluster that exists (docs/install.md)"
+            "with sudo, or install on the cluster that KUBECONFIG names (docs/install.md)"
         )
 
 
