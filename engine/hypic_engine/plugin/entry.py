@@ -64,15 +64,17 @@ class _SchedulerProcess:
 
     def configure(self, server_args: Any, gpu_id: int, tp_rank: int, *args: Any) -> None:
         """Before ``configure_scheduler_process``: install the scheduler's hooks."""
+        from .batching import Batching  # noqa: PLC0415
         from .control import ControlServer  # noqa: PLC0415
         from .forward import Forward  # noqa: PLC0415
         from .memory import Memory  # noqa: PLC0415
         from .scheduling import Scheduling  # noqa: PLC0415
 
         self._memory = Memory(self._settings)
-        scheduling = Scheduling(self._settings)
+        batching = Batching(self._settings)
+        scheduling = Scheduling(self._settings, batching)
         forward = Forward(self._settings, self._memory)
-        hooks.install(hooks.for_scheduler(scheduling, forward, self._memory))
+        hooks.install(hooks.for_scheduler(scheduling, batching, forward, self._memory))
         if tp_rank == 0:
             path = self._settings.control_path
             ControlServer(path, self._memory.ledger, scheduling.describe_engine).start()

@@ -14,6 +14,7 @@ from ..errors import HostError
 
 if TYPE_CHECKING:
     from .arguments import Arguments
+    from .batching import Batching
     from .forward import Forward
     from .frontend import Frontend
     from .memory import Memory
@@ -76,7 +77,9 @@ def for_process(configure: Callable[..., Any]) -> list[Hook]:
     return [Hook(target, "BEFORE", configure, "install the scheduler's hooks")]
 
 
-def for_scheduler(scheduling: "Scheduling", forward: "Forward", memory: "Memory") -> list[Hook]:
+def for_scheduler(
+    scheduling: "Scheduling", batching: "Batching", forward: "Forward", memory: "Memory"
+) -> list[Hook]:
     """In each scheduler process, only when segments are cached."""
     scheduler = "managers.scheduler.Scheduler."
     streamer = "managers.scheduler_components.output_streamer.SchedulerOutputStreamer."
@@ -100,15 +103,15 @@ def for_scheduler(scheduling: "Scheduling", forward: "Forward", memory: "Memory"
             scheduling.admit,
             "wait for fills, count moved copies",
         ),
-        Hook("mem_cache.common.alloc_for_extend", "AROUND", scheduling.allocate, "scattered rows"),
+        Hook("mem_cache.common.alloc_for_extend", "AROUND", batching.allocate, "scattered rows"),
         Hook(
             "managers.schedule_batch.ScheduleBatch.prepare_for_extend",
             "AFTER",
-            scheduling.prepared,
+            batching.prepared,
             "scattered tokens, the plan",
         ),
-        Hook(f"{streamer}stream_output", "AROUND", scheduling.stream, "fills have no client"),
-        Hook(f"{streamer}get_cached_tokens_details", "AFTER", scheduling.describe, "our details"),
+        Hook(f"{streamer}stream_output", "AROUND", batching.stream, "fills have no client"),
+        Hook(f"{streamer}get_cached_tokens_details", "AFTER", batching.describe, "our details"),
         Hook(f"{kv}handle_max_mamba_cache", "AROUND", memory.share, "memory for operators"),
         Hook(f"{kv}init_memory_pool", "AFTER", memory.allocate, "the operator pool"),
         Hook(
