@@ -146,10 +146,12 @@ class Frontend:
 
 
 async def _forgotten(responses: AsyncIterator[Any], manager: Any, obj: Any) -> AsyncIterator[Any]:
-    async for response in responses:
-        yield response
-    if getattr(obj, "parallel_sample_num", 1) > 1:
-        manager._discard_pending_req_states(obj)  # noqa: SLF001
+    try:
+        async for response in responses:
+            yield response
+    finally:  # whoever wants no stream asks once and drops the generator
+        if getattr(obj, "parallel_sample_num", 1) > 1:
+            manager._discard_pending_req_states(obj)  # noqa: SLF001
 
 
 async def _lifted(responses: AsyncIterator[Any]) -> AsyncIterator[Any]:
