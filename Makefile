@@ -9,7 +9,7 @@ PY := .venv/bin/python
 # Runs Python inside the engine's environment (torch and SGLang), our plugin and pytest added.
 ENGINE_RUN = env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=$(CURDIR)/build/engine-site:$(CURDIR)/build/pytest-site $(shell $(PYTHON3) -m local engine-python)
 
-.PHONY: help demo test unit integration e2e gpu bench-router bench-ttft lint types format sync lock engine-site images generate check-generated clean
+.PHONY: help demo test unit ops integration e2e gpu bench-router bench-ttft lint types format sync lock engine-site images generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -17,12 +17,13 @@ help: ## list the targets
 demo: ## real Kubernetes, two engines, four documents in several orders, a table
 	$(PYTHON3) -m local demo
 
-test: lint types unit integration e2e ## every tier but gpu, in order of cost
+test: lint types unit ops integration e2e ## every tier but gpu, in order of cost
 
-unit: sync engine-site ## pure logic, contracts, and the reference operations on CPU, side by side
-	$(PY) -m pytest -q & plain=$$!; failed=0; \
-	$(ENGINE_RUN) -m pytest -q tests/ops || failed=1; \
-	wait $$plain || failed=1; exit $$failed
+unit: sync ## pure logic and contracts, in seconds
+	$(PY) -m pytest -q -n 2
+
+ops: engine-site ## the operations, their oracle and the tiny model, in torch on CPU
+	$(ENGINE_RUN) -m pytest -q tests/ops
 
 integration: sync engine-site ## a real kube-apiserver, and real SGLang on CPU
 	$(PY) -m pytest tests/integration --ignore tests/integration/engine

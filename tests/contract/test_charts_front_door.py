@@ -58,7 +58,8 @@ def ask(host: str, timeout_s: float = 20.0) -> subprocess.CompletedProcess[str]:
     (container,) = render("hypic-cluster", values).one("Pod")["spec"]["containers"]
     assert container["command"] == ["python3", "-c"]
     environment = {item["name"]: item["value"] for item in container["env"]}
-    environment |= {"HOST": host, "TIMEOUT_S": str(timeout_s), "PATH": os.environ["PATH"]}
+    environment |= {"HOST": host, "TIMEOUT_S": str(timeout_s), "PAUSE_S": "0.05"}
+    environment["PATH"] = os.environ["PATH"]
     command = [sys.executable, "-c", *container["args"]]
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=60, check=False

@@ -57,24 +57,39 @@ def run(*args: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _template(chart: str, values: Mapping[str, Any], files: tuple[Path, ...], release: str) -> Any:
+# The same render answers many questions; helm is started once for all of them.
+_run_once = cache(run)
+
+
+def _template(
+    chart: str,
+    values: Mapping[str, Any],
+    files: tuple[Path, ...],
+    release: str,
+    *,
+    anew: bool = False,
+) -> Any:
     named = [word for path in files for word in ("-f", str(path))]
     values = dict(values) if files else NEEDED[chart] | dict(values)
     given = [word for key, value in values.items() for word in ("--set-json", _assign(key, value))]
     where = ["--namespace", "team-a"]
-    return run("template", release, f"charts/{chart}", *where, *named, *given)
+    helm = run if anew else _run_once
+    return helm("template", release, f"charts/{chart}", *where, *named, *given)
 
 
 def _assign(key: str, value: object) -> str:
     return f"{key}={json.dumps(value)}"
 
 
-def render(chart: str, *files: Path, release: str = "demo", **values: Any) -> Rendered:
+def render(
+    chart: str, *files: Path, release: str = "demo", anew: bool = False, **values: Any
+) -> Rendered:
     """The objects of a chart. A value's name has `__` for each dot of its path."""
     dotted = {key.replace("__", "."): value for key, value in values.items()}
-    done = _template(chart, dotted, files, release)
+    done = _template(chart, dotted, files, release, anew=anew)
     assert done.returncode == 0, done.stderr
-    objects = tuple(manifest for manifest in yaml.safe_load_all(done.stdout) if manifest)
+    loaded = yaml.load_all(done.stdout, Loader=yaml.CSafeLoader)
+    objects = tuple(manifest for manifest in loaded if manifest)
     return Rendered(done.stdout, objects)
 
 

@@ -74,6 +74,7 @@ def main() -> str:
     """Ask until a token came; returns what went wrong, nothing when all is well."""
     host, model = os.environ["HOST"], os.environ["MODEL"]
     timeout_s = float(os.environ["TIMEOUT_S"])
+    pause_s = float(os.environ.get("PAUSE_S", PAUSE_S))
     deadline = time.monotonic() + timeout_s
     left, last = checks(model), ""
     while (left_s := deadline - time.monotonic()) > 0:
@@ -92,7 +93,7 @@ def main() -> str:
             sys.stdout.write(f"waiting: {now}\n")
             sys.stdout.flush()
         last = now
-        time.sleep(min(PAUSE_S, max(0.0, deadline - time.monotonic())))
+        time.sleep(min(pause_s, max(0.0, deadline - time.monotonic())))
     return f"failed: no token of {model} within {timeout_s:g} s: {last}"
 
 
