@@ -22,7 +22,6 @@ class Kind(StrEnum):
 
     TEXT = "text"
     IDS = "ids"
-    HEAD = "head"
 
 
 def split(text: str, separator: str) -> list[str]:

@@ -70,7 +70,7 @@ class ControlServer:
                     logger.error("Unknown question: %r", other)
             await writer.drain()
         except ConnectionError:
-            pass  # the asker left
+            logger.debug("Who asked about the cache left before the answer ended")
         except Exception:
             logger.exception("A question about the cache failed")
         finally:

@@ -66,7 +66,7 @@ class OperatorPool:
         self.tails = torch.empty((*rows, *tails), dtype=shape.conv_dtype, device=device)
         self.n_slots = n_slots
         self.slot_bytes = shape.n_bytes(dtype)
-        self._free = list(range(n_slots, 0, -1))
+        self.clear()
 
     @property
     def n_free(self) -> int:
@@ -75,21 +75,27 @@ class OperatorPool:
 
     def alloc(self) -> int | None:
         """A slot, or None when all are taken."""
-        return self._free.pop() if self._free else None
+        if not self._free:
+            return None
+        slot = self._free.pop()
+        self._taken.add(slot)
+        return slot
 
     def free(self, slot: int) -> None:
         """Give a slot back.
 
         Raises:
-            RuntimeError: it was free.
+            RuntimeError: nobody owns it.
         """
-        if slot in self._free:
-            raise RuntimeError(f"operator slot {slot} was freed twice")
+        if slot not in self._taken:
+            raise RuntimeError(f"operator slot {slot} of {self.n_slots} was freed but not taken")
+        self._taken.remove(slot)
         self._free.append(slot)
 
     def clear(self) -> None:
         """Give all slots back."""
         self._free = list(range(self.n_slots, 0, -1))
+        self._taken: set[int] = set()
 
 
 def n_slots(shape: Shape, *, dtype: torch.dtype, memory_gib: float, n_kv_tokens: int) -> int:

@@ -1,5 +1,6 @@
 """Clients that leave while their prompts wait, fill or run leave nothing behind."""
 
+import contextlib
 import http.client
 import json
 import random
@@ -19,13 +20,11 @@ def streamed_and_dropped(server, prompt: str, after_s: float) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=after_s)
     sampling = {"temperature": 0, "max_new_tokens": 200, "ignore_eos": True}
     body = {"text": prompt, "stream": True, "sampling_params": sampling}
+    headers = {"content-type": "application/json"}
     try:
-        connection.request(
-            "POST", "/generate", json.dumps(body), {"content-type": "application/json"}
-        )
-        connection.getresponse().read()
-    except OSError:
-        pass  # the time is over
+        with contextlib.suppress(OSError):  # the time is over
+            connection.request("POST", "/generate", json.dumps(body), headers)
+            connection.getresponse().read()
     finally:
         if connection.sock is not None:
             reset = b"\x01\x00\x00\x00\x00\x00\x00\x00"

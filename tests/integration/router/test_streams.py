@@ -26,18 +26,6 @@ from ...support.wire import Call, eventually
 CHAT = "/v1/chat/completions"
 
 
-@pytest.fixture
-async def engine():
-    async with FakeEngine() as engine:
-        yield engine
-
-
-@pytest.fixture
-async def router(engine):
-    async with routing([engine.url]) as router:
-        yield router
-
-
 def texts(reply):
     parsed = [json.loads(one) for one in reply.events() if one != b"[DONE]"]
     return "".join(

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...errors import HostError
 from . import kernels
 
 
@@ -23,7 +24,7 @@ class _Missing(types.ModuleType):
             raise AttributeError(name)
 
         def missing(*_: Any, **__: Any) -> None:
-            raise NotImplementedError(f"{self.__name__}.{name} has no stand-in on a CPU")
+            raise HostError(f"{self.__name__}.{name} exists only with an accelerator")
 
         return missing
 
