@@ -39,7 +39,7 @@ def _ignore(settings: Settings) -> None:
 
 def activate(settings: Settings) -> None:
     """Install what these settings need in this process."""
-    from .routes import Routes  # noqa: PLC0415
+    from .front.routes import Routes  # noqa: PLC0415
 
     routes = Routes(settings)
     hooks.install(hooks.for_routes(routes))
@@ -47,7 +47,7 @@ def activate(settings: Settings) -> None:
         routes.add()
     if not settings.enabled:
         return
-    from .frontend import Frontend  # noqa: PLC0415
+    from .front.frontend import Frontend  # noqa: PLC0415
 
     scheduler = _SchedulerProcess(settings)
     hooks.register_cache(BACKEND, scheduler.cache)
@@ -64,11 +64,11 @@ class _SchedulerProcess:
 
     def configure(self, server_args: Any, gpu_id: int, tp_rank: int, *args: Any) -> None:
         """Before ``configure_scheduler_process``: install the scheduler's hooks."""
-        from .batching import Batching  # noqa: PLC0415
         from .control import ControlServer  # noqa: PLC0415
-        from .forward import Forward  # noqa: PLC0415
-        from .memory import Memory  # noqa: PLC0415
-        from .scheduling import Scheduling  # noqa: PLC0415
+        from .runner.forward import Forward  # noqa: PLC0415
+        from .runner.memory import Memory  # noqa: PLC0415
+        from .scheduler.batching import Batching  # noqa: PLC0415
+        from .scheduler.scheduling import Scheduling  # noqa: PLC0415
 
         self._memory = Memory(self._settings)
         batching = Batching(self._settings)
@@ -81,4 +81,14 @@ class _SchedulerProcess:
 
     def cache(self, context: Any) -> Any:
         """Factory of our ``--radix-cache-backend``."""
-        return self._memory.cache(context)
+        from .requests import Reader  # noqa: PLC0415
+        from .scheduler.cache import SegmentCache  # noqa: PLC0415 - after SGLang chose its platform
+        from .scheduler.metrics import Metrics  # noqa: PLC0415
+
+        args, memory = context.server_args, self._memory
+        metrics = Metrics(enabled=args.enable_metrics and context.tp_rank == 0)
+        revision = f"{args.model_path}@{args.revision or ''}#{args.weight_version}"
+        reader = Reader(self._settings, model=revision)
+        return SegmentCache(
+            context.params, pool=memory.pool, reader=reader, ledger=memory.ledger, metrics=metrics
+        )

@@ -14,12 +14,12 @@ from ..errors import HostError
 
 if TYPE_CHECKING:
     from .arguments import Arguments
-    from .batching import Batching
-    from .forward import Forward
-    from .frontend import Frontend
-    from .memory import Memory
-    from .routes import Routes
-    from .scheduling import Scheduling
+    from .front.frontend import Frontend
+    from .front.routes import Routes
+    from .runner.forward import Forward
+    from .runner.memory import Memory
+    from .scheduler.batching import Batching
+    from .scheduler.scheduling import Scheduling
 
 CHECKED_VERSION = "0.5.14"
 _SRT = "sglang.srt."

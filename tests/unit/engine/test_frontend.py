@@ -5,7 +5,7 @@ import pytest
 
 from hypic_engine.contract import segments
 from hypic_engine.errors import RequestError
-from hypic_engine.plugin.frontend import Frontend, pieces
+from hypic_engine.plugin.front.frontend import Frontend, pieces
 from hypic_engine.plugin.settings import Settings
 
 SEP = 99

@@ -12,12 +12,12 @@ import torch
 from sglang.srt.mem_cache.common import alloc_req_slots, alloc_token_slots
 from sglang.srt.utils.common import flatten_arrays_to_pinned_cpu, is_pin_memory_available
 
-from ..core.layout import Layout, cacheable
+from ...core.layout import Layout, cacheable
+from ..requests import Capture, Prompt
+from ..runner.plan import ForwardPlan
+from ..settings import Settings
 from .cache import SegmentCache
 from .fills import Fills
-from .plan import ForwardPlan
-from .requests import Capture, Prompt
-from .settings import Settings
 
 
 def _positions(layout: Layout) -> list[int]:

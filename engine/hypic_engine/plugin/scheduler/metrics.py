@@ -5,7 +5,7 @@ Made only when SGLang's own metrics are on. Counts what it is told; decides noth
 
 from typing import Any
 
-from ..contract import metrics as names
+from ...contract import metrics as names
 
 
 class Metrics:

@@ -9,13 +9,13 @@ from typing import Any
 
 from sglang.srt.managers.schedule_policy import CLIP_MAX_NEW_TOKENS, AddReqResult
 
-from ..core import admission
-from ..core.index import Entry, Pins
+from ...core import admission
+from ...core.index import Entry, Pins
+from ..requests import Prompt
+from ..settings import Settings
 from .batching import Batching
 from .cache import SegmentCache
 from .fills import Fills
-from .requests import Prompt
-from .settings import Settings
 
 # What SGLang's own budget adds to a request and to a comparison, and a fill's token.
 MARGIN_TOKENS = 3

@@ -11,11 +11,11 @@ import torch
 from sglang.srt.layers.attention.hybrid_linear_attn_backend import HybridLinearAttnBackend
 from sglang.srt.mem_cache.memory_pool import KVWriteLoc
 
-from ..ops import move_keys
+from ...ops import move_keys
+from ..settings import Settings
 from . import gdn
 from .memory import Memory
 from .plan import ForwardPlan
-from .settings import Settings
 
 
 class Forward:

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ..contract import request as wire
-from ..contract import segments
-from ..core import limits
-from ..errors import RequestError
-from .requests import PARAMS, Asked
-from .settings import Settings
+from ...contract import request as wire
+from ...contract import segments
+from ...core import limits
+from ...errors import RequestError
+from ..requests import PARAMS, Asked
+from ..settings import Settings
 
 
 def pieces(

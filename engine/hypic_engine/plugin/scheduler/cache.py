@@ -22,12 +22,12 @@ from sglang.srt.mem_cache.base_prefix_cache import (
 )
 from torch import Tensor
 
-from ..contract import events
-from ..core.index import Entry, Index
-from ..core.ledger import Ledger
+from ...contract import events
+from ...core.index import Entry, Index
+from ...core.ledger import Ledger
+from ..requests import Capture, Prompt, Reader
+from ..runner.pool import OperatorPool
 from .metrics import Metrics
-from .pool import OperatorPool
-from .requests import Capture, Prompt, Reader
 
 
 def _ignore(*_: object) -> None:

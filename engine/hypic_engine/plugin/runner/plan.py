@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..core.layout import Layout
-from .requests import Capture, Prompt
+from ...core.layout import Layout
+from ..requests import Capture, Prompt
 
 
 @dataclass(frozen=True, slots=True)

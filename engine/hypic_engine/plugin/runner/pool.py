@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..core.layout import CONVOLUTION_TAIL_TOKENS
+from ...core.layout import CONVOLUTION_TAIL_TOKENS
 
 GIB = 1 << 30
 

@@ -9,8 +9,8 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from . import control
-from .settings import Settings
+from .. import control
+from ..settings import Settings
 
 STALE_AFTER_S = 10.0
 JSON = "application/json"

@@ -11,7 +11,7 @@ import torch
 from sglang.srt.layers.attention.linear import gdn_backend
 from torch import Tensor
 
-from ..ops import delta_rule, walk
+from ...ops import delta_rule, walk
 from .plan import ForwardPlan, Kept
 from .pool import OperatorPool
 

@@ -15,11 +15,11 @@ from typing import Any
 from sglang.srt.managers.schedule_batch import Req
 from sglang.srt.sampling.sampling_params import SamplingParams
 
-from ..core.index import Entry
-from ..core.layout import Segment
+from ...core.index import Entry
+from ...core.layout import Segment
+from ..requests import Capture, Prompt, Wanted
+from ..settings import Settings
 from .cache import SegmentCache
-from .requests import Capture, Prompt, Wanted
-from .settings import Settings
 
 LOAD_EVERY_S = 1.0
 ID_PREFIX = "hypic-fill-"

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from ..core.ledger import Ledger
-from ..errors import SettingsError
+from ...core.ledger import Ledger
+from ...errors import SettingsError
+from ..settings import Settings
 from . import pool
-from .settings import Settings
 
 
 def _dtype(settings: Settings, device: str) -> torch.dtype:
@@ -69,18 +69,4 @@ class Memory:
             )
         self._operators = pool.OperatorPool(
             shape, n_slots=n_slots, dtype=dtype, device=runner.device
-        )
-
-    def cache(self, context: Any) -> Any:
-        """Factory of the ``--radix-cache-backend``."""
-        from .cache import SegmentCache  # noqa: PLC0415 - after SGLang chose its platform
-        from .metrics import Metrics  # noqa: PLC0415
-        from .requests import Reader  # noqa: PLC0415
-
-        args = context.server_args
-        metrics = Metrics(enabled=args.enable_metrics and context.tp_rank == 0)
-        revision = f"{args.model_path}@{args.revision or ''}#{args.weight_version}"
-        reader = Reader(self._settings, model=revision)
-        return SegmentCache(
-            context.params, pool=self.pool, reader=reader, ledger=self.ledger, metrics=metrics
         )

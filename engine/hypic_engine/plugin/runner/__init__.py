@@ -1,0 +1,1 @@
+"""What runs inside the forward pass, and the memory that it reads."""

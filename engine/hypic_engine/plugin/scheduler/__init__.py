@@ -1,0 +1,1 @@
+"""What runs in the scheduler, between requests and batches."""
