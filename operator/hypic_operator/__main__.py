@@ -105,7 +105,9 @@ async def _kind_is_served(api: cluster.Cluster, stop: asyncio.Event) -> bool:
         if await _served(api):
             return True
         if not told:
-            logger.warning("HypicCluster is not installed here, or not reachable; waiting for it")
+            logger.warning(
+                "The API server does not serve HypicCluster and HypicRole; waiting for it"
+            )
         told = True
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), WAIT_FOR_KIND_S)
@@ -121,7 +123,7 @@ def _heed_signals(stop: asyncio.Event) -> None:
 
 async def _served(api: cluster.Cluster) -> bool:
     try:
-        return await api.serves_our_kind()
+        return await api.serves_our_kinds()
     except ClusterError as error:
         logger.warning("%s", error)
         return False

@@ -19,6 +19,7 @@ from .metrics import Metrics
 
 # Path of each kind that is made, in the order in which they are listed.
 KINDS: Mapping[str, tuple[str, str]] = {
+    names.ROLE_KIND: (f"apis/{names.API_VERSION}", names.ROLE_PLURAL),
     "StatefulSet": ("apis/apps/v1", "statefulsets"),
     "Deployment": ("apis/apps/v1", "deployments"),
     "Service": ("api/v1", "services"),
@@ -47,10 +48,13 @@ class Cluster:
     async def __aexit__(self, *_: object) -> None:
         await self._connection.close()
 
-    async def serves_our_kind(self) -> bool:
-        """Whether the CustomResourceDefinition is installed."""
-        status, _ = await self._connection.answer("GET", f"/{_OURS[0]}")
-        return status == HTTPStatus.OK
+    async def serves_our_kinds(self) -> bool:
+        """Whether both CustomResourceDefinitions are installed."""
+        status, body = await self._connection.answer("GET", f"/{_OURS[0]}")
+        if status != HTTPStatus.OK:
+            return False
+        served = {item["name"] for item in body["resources"]}
+        return served >= {names.PLURAL, names.ROLE_PLURAL}
 
     async def cluster(self, namespace: str, name: str) -> HypicCluster | None:
         """The resource as it is now; None when it is gone."""
@@ -99,8 +103,10 @@ class Cluster:
             status, body = await self._connection.answer("GET", path)
             if status == HTTPStatus.OK and not owned(cluster, body):
                 raise NameTakenError(kind, metadata["name"])
-        made = await self._patch(kind, path, manifest, APPLY)
         before = {} if seen is None else seen["metadata"]
+        if kind == names.ROLE_KIND:
+            manifest = _as_seen(manifest, before)
+        made = await self._patch(kind, path, manifest, APPLY)
         return bool(made["metadata"]["resourceVersion"] != before.get("resourceVersion"))
 
     async def idle(self, cluster: HypicCluster, ref: Ref) -> None:
@@ -130,6 +136,18 @@ class Cluster:
         }
         path = f"{_path(_OURS, metadata.namespace, metadata.name)}/status"
         await self._patch(names.KIND, path, body, APPLY)
+
+    async def write_role_status(self, role: Object, status: Mapping[str, Any]) -> None:
+        """Replace the status of a HypicRole."""
+        metadata = role["metadata"]
+        body = {
+            "apiVersion": names.API_VERSION,
+            "kind": names.ROLE_KIND,
+            "metadata": {"name": metadata["name"], "uid": metadata["uid"]},
+            "status": status,
+        }
+        path = _path(KINDS[names.ROLE_KIND], metadata["namespace"], metadata["name"])
+        await self._patch(names.ROLE_KIND, f"{path}/status", body, APPLY)
 
     async def tell(
         self, cluster: HypicCluster, reason: Reason, *, alarming: bool, at: str, name: str
@@ -185,6 +203,14 @@ class Cluster:
             "PATCH", path, body, query=query, content_type=content_type
         )
         return done(*answer)
+
+
+def _as_seen(manifest: Manifest, before: Mapping[str, Any]) -> Manifest:
+    """The manifest for an object that nobody has changed since: a scaler's number must not go."""
+    if "resourceVersion" not in before:
+        return manifest
+    version = {"resourceVersion": before["resourceVersion"]}
+    return {**manifest, "metadata": {**manifest["metadata"], **version}}
 
 
 def _path(place: tuple[str, str], namespace: str, name: str = "") -> str:

@@ -13,7 +13,7 @@ from .core import desired, refusals
 from .core import plan as planning
 from .core import status as statuses
 from .core.api import HypicCluster
-from .core.desired import engine
+from .core.desired import role
 from .core.observed import Observed
 from .core.plan import Blocked, Plan, Reason
 from .core.status import Facts
@@ -60,8 +60,7 @@ class Reconciler:
         observed = await self._cluster.observe(cluster)
         policy = self._settings.policy
         refusal = refusals.refusal(cluster, policy)
-        image = engine.image(cluster, policy, observed)
-        wanted = desired.children(cluster, policy, engine_image=image)
+        wanted = desired.children(cluster, policy, observed)
         plan = planning.plan(cluster, observed, wanted, refusal)
         done, blocked = await self._carry_out(cluster, observed, plan)
         due_s = self._ask_when_due(key, cluster, observed)
@@ -106,12 +105,22 @@ class Reconciler:
         status = statuses.status(facts, now=now)
         if status != cluster.status:
             await self._cluster.write_status(cluster, status)
+        await self._report_roles(cluster, facts.observed)
         for reason in done:
             await self._tell(cluster, reason, now=now, alarming=False)
         news = statuses.news(cluster, status)
         if news is not None:
             reason = Reason(news.reason, news.message)
             await self._tell(cluster, reason, now=now, alarming=statuses.alarming(news))
+
+    async def _report_roles(self, cluster: HypicCluster, observed: Observed) -> None:
+        for name in cluster.spec.roles:
+            status, child = (
+                role.status(cluster, name, observed),
+                role.child(cluster, name, observed),
+            )
+            if child is not None and child.live.get("status") != status:
+                await self._cluster.write_role_status(child.live, status)
 
     async def _tell(
         self, cluster: HypicCluster, reason: Reason, *, now: str, alarming: bool

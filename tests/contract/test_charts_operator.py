@@ -147,13 +147,17 @@ def test_people_who_edit_may_create_clusters_and_people_who_view_may_see_them():
     roles = render(CHART).of("ClusterRole")
     label = "rbac.authorization.k8s.io/aggregate-to-"
     rules = {
-        name: role["rules"][0]["verbs"]
+        (name, resource): rule["verbs"]
         for name in ("view", "edit")
         for role in roles
         if role["metadata"]["labels"].get(label + name)
+        for rule in role["rules"]
+        for resource in rule["resources"]
     }
-    assert rules["view"] == ["get", "list", "watch"]
-    assert "create" in rules["edit"]
+    for resource in ("hypicclusters", "hypicroles", "hypicroles/scale"):
+        assert rules["view", resource] == ["get", "list", "watch"]
+    assert "create" in rules["edit", "hypicclusters"]
+    assert rules["edit", "hypicroles/scale"] == rules["edit", "hypicroles"] == ["patch", "update"]
 
 
 def test_crds_are_the_source_plus_the_policy_that_keeps_them():

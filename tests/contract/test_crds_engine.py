@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hypic_engine.plugin import settings
-from hypic_operator.core.desired import engine
+from hypic_operator.core.desired import container
 from hypic_operator.core.refusals import OWNED_FLAGS
 
 from ..support import resources
@@ -20,7 +20,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _read(**pic: Any) -> settings.Settings:
     cluster = resources.cluster(pic=pic)
-    arguments, _ = _parser().parse_known_args(engine.arguments(cluster))
+    arguments, _ = _parser().parse_known_args(container.arguments(cluster, "prefill"))
     return settings.from_arguments(arguments, {})
 
 
@@ -50,7 +50,7 @@ def test_what_the_schema_lets_pass_the_engine_takes(seam: int | str) -> None:
 
 
 def test_the_flags_that_only_the_operator_sets_are_the_ones_it_sets() -> None:
-    rendered = {item.split("=")[0] for item in engine.arguments(resources.cluster())}
+    rendered = {item.split("=")[0] for item in container.arguments(resources.cluster(), "prefill")}
     flags = {item for item in rendered if item.startswith("--")}
     aliases = {"--model", "--tensor-parallel-size", "--disaggregation-mode"}
     assert flags == set(OWNED_FLAGS) - aliases

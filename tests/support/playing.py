@@ -20,6 +20,7 @@ from .apiserver import ApiServer
 from .waiting import eventually
 
 PATHS = {
+    "HypicRole": ("apis/serving.hypic.dev/v1alpha1", "hypicroles"),
     "StatefulSet": ("apis/apps/v1", "statefulsets"),
     "Deployment": ("apis/apps/v1", "deployments"),
     "Service": ("api/v1", "services"),
@@ -32,7 +33,7 @@ PATHS = {
     "ResourceQuota": ("api/v1", "resourcequotas"),
     "HypicCluster": ("apis/serving.hypic.dev/v1alpha1", "hypicclusters"),
 }
-CHILDREN = tuple(PATHS)[:7]
+CHILDREN = tuple(PATHS)[:8]
 MERGE = "application/merge-patch+json"
 LABEL = "serving.hypic.dev/cluster"
 

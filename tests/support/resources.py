@@ -6,7 +6,7 @@ from typing import Any
 
 from hypic_operator.core import desired, difference
 from hypic_operator.core.api import HypicCluster
-from hypic_operator.core.desired import engine
+from hypic_operator.core.difference import Manifest
 from hypic_operator.core.observed import Observed
 from hypic_operator.core.refusals import Policy
 
@@ -111,6 +111,11 @@ def _status(
     return {"phase": "Running", "conditions": conditions, "containerStatuses": [container]}
 
 
+def children(found: HypicCluster, observed: Observed) -> tuple[Manifest, ...]:
+    """All that the operator wants for a cluster."""
+    return desired.children(found, POLICY, observed)
+
+
 def snapshot(
     found: HypicCluster,
     *,
@@ -126,8 +131,7 @@ def snapshot(
         routers_ready: left out, all of them.
         policy: what the operator was started with.
     """
-    image = engine.image(found, policy, Observed())
-    wanted = desired.children(found, policy, engine_image=image)
+    wanted = desired.children(found, policy, Observed())
     children = [copy.deepcopy(difference.signed(item)) for item in wanted]
     for number, child in enumerate(children):
         child["metadata"]["uid"] = f"{child['kind']}-{number}"

@@ -4,7 +4,10 @@
   resources: [hypicclusters]
   verbs: [get, list, watch]
 - apiGroups: [serving.hypic.dev]
-  resources: [hypicclusters/status]
+  resources: [hypicroles]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [serving.hypic.dev]
+  resources: [hypicclusters/status, hypicroles/status]
   verbs: [patch]
 # Owner references block deletion, which some clusters allow only to those who may finalize the owner.
 - apiGroups: [serving.hypic.dev]

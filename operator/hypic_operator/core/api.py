@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 Mode = Literal["addition", "transition", "transition_rope", "transition_rope_recompute"]
 Policy = Literal["segment", "least_load", "round_robin"]
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
+RoleName = Literal["prefill", "decode"]
 Fields = Mapping[str, Any]
 
 
@@ -88,8 +89,8 @@ class Template(Frozen):
     engine: EngineTemplate = EngineTemplate()
 
 
-class Prefill(Frozen):
-    """The engines."""
+class Role(Frozen):
+    """The engines that do one part of the work, or all of it where there is one role."""
 
     replicas: int = 1
     tensor_parallel: int = 1
@@ -114,9 +115,16 @@ class Spec(Frozen):
 
     model: Model
     pic: Pic = Pic()
-    prefill: Prefill = Prefill()
+    prefill: Role = Role()
+    decode: Role | None = None
     router: Router = Router()
     drain: Drain = Drain()
+
+    @property
+    def roles(self) -> Mapping[RoleName, Role]:
+        """The roles that are asked for, by name."""
+        given: dict[RoleName, Role | None] = {"prefill": self.prefill, "decode": self.decode}
+        return {name: role for name, role in given.items() if role is not None}
 
 
 class Metadata(Frozen):

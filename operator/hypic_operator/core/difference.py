@@ -38,10 +38,10 @@ def fingerprint(value: Any) -> str:
 
 
 def signed(manifest: Manifest) -> dict[str, Any]:
-    """The manifest with its fingerprint as an annotation."""
+    """The manifest with its fingerprint as an annotation; one that has one already keeps it."""
     metadata = dict(manifest["metadata"])
     annotations = dict(metadata.get("annotations", {}))
-    annotations[names.ANNOTATION_APPLIED] = fingerprint(manifest)
+    annotations.setdefault(names.ANNOTATION_APPLIED, fingerprint(manifest))
     return {**manifest, "metadata": {**metadata, "annotations": annotations}}
 
 

@@ -8,13 +8,15 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from .api import HypicCluster
+from .api import HypicCluster, RoleName
 
 GROUP = "serving.hypic.dev"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 KIND = "HypicCluster"
 PLURAL = "hypicclusters"
+ROLE_KIND = "HypicRole"
+ROLE_PLURAL = "hypicroles"
 FIELD_MANAGER = "hypic-operator"
 
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
@@ -23,14 +25,16 @@ LABEL_CLUSTER = f"{GROUP}/cluster"
 LABEL_ROLE = f"{GROUP}/role"
 LABEL_REVISION = f"{GROUP}/revision"
 ANNOTATION_APPLIED = f"{GROUP}/applied"
+ANNOTATION_COPIED = f"{GROUP}/copied-replicas"
 
 ROLE_BOTH = "both"
 ENGINE_PORT = 30_000
+BOOTSTRAP_PORT = 8_998
 FRONT_PORT = 8_080
 METRICS_PORT = 9_090
 SERVICE_PORT = 80
 
-Component = Literal["prefill", "router"]
+Component = Literal["prefill", "decode", "router"]
 
 # A StatefulSet's pods carry the label controller-revision-hash, `<set>-<ten characters>`. With
 # 63 for a label, `-prefill-` for the longest role and a revision, this is what a name may have.
@@ -60,14 +64,19 @@ def service(cluster: HypicCluster) -> str:
     return base(cluster.metadata.name)
 
 
-def engines(cluster: HypicCluster) -> str:
-    """Headless Service and disruption budget of the engines."""
-    return f"{base(cluster.metadata.name)}-prefill"
+def engines(cluster: HypicCluster, role: RoleName) -> str:
+    """HypicRole, headless Service and disruption budget of a role's engines."""
+    return f"{base(cluster.metadata.name)}-{role}"
 
 
-def engine_set(cluster: HypicCluster, revision: str) -> str:
-    """The StatefulSet of one revision."""
-    return f"{base(cluster.metadata.name)}-{ROLE_BOTH}-{revision}"
+def role_label(cluster: HypicCluster, role: RoleName) -> str:
+    """What a role's engines do: one part of each request, or both where there is one role."""
+    return ROLE_BOTH if cluster.spec.decode is None else role
+
+
+def engine_set(cluster: HypicCluster, role: RoleName, revision: str) -> str:
+    """The StatefulSet of one role and revision."""
+    return f"{base(cluster.metadata.name)}-{role_label(cluster, role)}-{revision}"
 
 
 def engine_account(cluster: HypicCluster) -> str:

@@ -3,6 +3,7 @@
 Does not fetch, and does not know what is wanted.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -86,22 +87,19 @@ class Observed:
     Attributes:
         children: what the operator makes, and whatever else bears the cluster's label.
         pods: the pods that are to stay.
-        present: pods of each revision, ending ones included.
+        present: pods of each component and revision, ending ones included.
         failures: why a StatefulSet's pods cannot be made, by its name.
     """
 
     children: tuple[Child, ...] = ()
     pods: tuple[Pod, ...] = ()
-    present: Mapping[str, int] | None = None
+    present: Mapping[tuple[str, str], int] | None = None
     failures: Mapping[str, str] | None = None
 
     @classmethod
     def of(cls, cluster: HypicCluster, children: Sequence[Object], pods: Sequence[Object]) -> Self:
         """The snapshot in objects with the cluster's label."""
-        present: dict[str, int] = {}
-        for pod in pods:
-            revision = _labels(pod).get(names.LABEL_REVISION, "")
-            present[revision] = present.get(revision, 0) + 1
+        present = Counter(_part(pod) for pod in pods)
         staying = tuple(_pod(pod) for pod in pods if not (_leaving(pod) or _replaced(pod)))
         return cls(tuple(_child(cluster, item) for item in children), staying, present)
 
@@ -131,20 +129,24 @@ class Observed:
         """Engines of one revision."""
         return tuple(pod for pod in self.pods if pod.revision == revision)
 
+    def of_part(self, component: str, revision: str) -> tuple[Pod, ...]:
+        """Engines of one role and revision."""
+        return tuple(pod for pod in self.of_revision(revision) if pod.component == component)
+
     def of_component(self, component: names.Component) -> tuple[Pod, ...]:
         """Pods of one component, of every revision."""
         return tuple(pod for pod in self.pods if pod.component == component)
 
     def _set(self, child: Child) -> EngineSet:
-        revision = _labels(child.live).get(names.LABEL_REVISION, "")
+        component, revision = part = _part(child.live)
         spec = child.live.get("spec", {})
         containers = spec.get("template", {}).get("spec", {}).get("containers", ())
         return EngineSet(
             child.name,
             revision,
             replicas=spec.get("replicas", 1),
-            present=(self.present or {}).get(revision, 0),
-            ready=sum(pod.ready for pod in self.of_revision(revision)),
+            present=(self.present or {}).get(part, 0),
+            ready=sum(pod.ready for pod in self.of_part(component, revision)),
             image=next((item["image"] for item in containers if item["name"] == "engine"), ""),
         )
 
@@ -158,6 +160,11 @@ def owned(cluster: HypicCluster, item: Object) -> bool:
 def _labels(item: Object) -> Mapping[str, str]:
     found: Mapping[str, str] = item["metadata"].get("labels", {})
     return found
+
+
+def _part(item: Object) -> tuple[str, str]:
+    labels = _labels(item)
+    return labels.get(names.LABEL_COMPONENT, ""), labels.get(names.LABEL_REVISION, "")
 
 
 def _leaving(item: Object) -> bool:
@@ -176,10 +183,7 @@ def _child(cluster: HypicCluster, item: Object) -> Child:
 
 
 def _pod(item: Object) -> Pod:
-    labels = _labels(item)
-    component = labels.get(names.LABEL_COMPONENT, "")
-    revision = labels.get(names.LABEL_REVISION, "")
-    return Pod(item["metadata"]["name"], component, revision, trouble.of_pod(item))
+    return Pod(item["metadata"]["name"], *_part(item), trouble.of_pod(item))
 
 
 def _front(live: Object) -> Front:

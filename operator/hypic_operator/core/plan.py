@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from . import difference, names
 from .api import HypicCluster
-from .desired import engine
+from .desired import engine, role
 from .difference import Manifest
 from .observed import Child, EngineSet, Observed
 from .refusals import Refusal
@@ -62,7 +62,7 @@ class Roll:
     Attributes:
         wanted: the revision that the spec asks for.
         serving: the revision that requests are served from; empty before the first is ready.
-        complete: whether all engines of the wanted revision are ready.
+        complete: whether all engines of the wanted revision are ready, in every role.
         keep: sets of other revisions that stay until then.
         retire: sets of other revisions that go.
     """
@@ -102,10 +102,14 @@ def roll(cluster: HypicCluster, observed: Observed) -> Roll:
     served last or has ready engines; a revision that never came up holds nobody back.
     """
     wanted = engine.revision(cluster)
-    sets = {item.revision: item for item in observed.sets()}
-    present = sets.pop(wanted, None)
-    replicas = cluster.spec.prefill.replicas
-    complete = present is not None and present.ready >= replicas
+    sets = {item.name: item for item in observed.sets()}
+    present = {
+        name: sets.pop(names.engine_set(cluster, name, wanted), None) for name in cluster.spec.roles
+    }
+    complete = all(
+        item is not None and item.ready >= role.replicas(cluster, name, observed)
+        for name, item in present.items()
+    )
     before = str(cluster.status.get("prefill", {}).get("revision", ""))
     others = tuple(sets[name] for name in sorted(sets))
     if complete:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from . import names, serving, trouble
 from .api import HypicCluster
+from .desired import role
 from .observed import Front, Observed
 from .plan import Blocked, Plan
 from .refusals import Refusal
@@ -60,7 +61,7 @@ def status(facts: Facts, *, now: str) -> dict[str, Any]:
         now: RFC 3339, for conditions whose status changes.
     """
     cluster, where = facts.cluster, facts.plan.roll
-    desired = cluster.spec.prefill.replicas
+    desired = role.replicas(cluster, "prefill", facts.observed)
     ready = sum(pod.ready for pod in facts.observed.of_revision(where.wanted))
     prefill = {"desired": desired, "ready": ready, "summary": f"{ready}/{desired}"}
     if where.serving:
@@ -139,7 +140,7 @@ def _ready(facts: Facts, parts: Sequence[Condition]) -> Condition:
 def _engine_trouble(facts: Facts) -> trouble.Trouble | None:
     """What keeps the wanted revision from being complete."""
     wanted = facts.plan.roll.wanted
-    name = names.engine_set(facts.cluster, wanted)
+    name = names.engine_set(facts.cluster, "prefill", wanted)
     failure = (facts.observed.failures or {}).get(name)
     made = trouble.quota(failure, name) if failure else None
     return trouble.worst((made, *(pod.trouble for pod in facts.observed.of_revision(wanted))))
@@ -165,7 +166,8 @@ def _model(facts: Facts) -> Condition:
 
 
 def _prefill(facts: Facts) -> Condition:
-    where, replicas = facts.plan.roll, facts.cluster.spec.prefill.replicas
+    where = facts.plan.roll
+    replicas = role.replicas(facts.cluster, "prefill", facts.observed)
     ready = sum(pod.ready for pod in facts.observed.of_revision(where.wanted))
     kept = sum(item.ready for item in where.keep)
     beside = f"; revision {where.serving} still serves, {kept} ready" if kept else ""

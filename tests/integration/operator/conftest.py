@@ -14,7 +14,10 @@ from ...support.playing import Namespace, PlayedProber, RunningOperator
 from ...support.waiting import eventually
 
 REPOSITORY = Path(__file__).parents[3]
-CRD = REPOSITORY / "crds" / "serving.hypic.dev_hypicclusters.yaml"
+CRDS = REPOSITORY / "crds"
+CRD = CRDS / "serving.hypic.dev_hypicclusters.yaml"
+PLURALS = {"hypicclusters", "hypicroles"}
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 RIGHTS = REPOSITORY / "tests" / "data" / "operator" / "rights.yaml"
 
 Operating = Callable[..., AbstractContextManager[RunningOperator]]
@@ -23,12 +26,23 @@ Operating = Callable[..., AbstractContextManager[RunningOperator]]
 @pytest.fixture(scope="session")
 def server() -> Iterator[ApiServer]:
     with apiserver.running() as found:
-        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        status, answer = found.request("POST", path, yaml.safe_load(CRD.read_text()))
-        assert status == 201, answer
-        eventually(lambda: found.request("GET", "/apis/serving.hypic.dev/v1alpha1")[0] == 200)
+        install(found)
         _grant(found)
         yield found
+
+
+def install(server: ApiServer) -> None:
+    """Install the CustomResourceDefinitions, and wait until both kinds are served."""
+    for file in CRDS.glob("*.yaml"):
+        status, answer = server.request("POST", DEFINITIONS, yaml.safe_load(file.read_text()))
+        assert status == 201, answer
+    eventually(lambda: served(server) == PLURALS)
+
+
+def served(server: ApiServer) -> set[str]:
+    """Kinds of ours that the API server has objects of, or would have."""
+    base = "/apis/serving.hypic.dev/v1alpha1"
+    return {plural for plural in PLURALS if server.request("GET", f"{base}/{plural}")[0] == 200}
 
 
 def _grant(server: ApiServer) -> None:

@@ -73,6 +73,7 @@ async def test_the_first_look_may_end_anywhere(namespace: Namespace, *, sent: bo
             await _look(namespace, name, at=at, sent=sent)
         await _look(namespace, name)
         assert _shape(namespace, name) == whole
+        assert await _look(namespace, name) <= 1  # the status of the HypicRole, once it is seen
         assert await _look(namespace, name) == 0
 
 
@@ -80,7 +81,9 @@ async def test_the_first_look_may_end_anywhere(namespace: Namespace, *, sent: bo
 async def test_a_change_of_revision_may_end_anywhere(namespace: Namespace, *, sent: bool) -> None:
     namespace.create(resources.manifest())
     await _look(namespace, "demo")
-    for at, seam in enumerate(("16", "32", "64"), 1):  # its writes: the old set, status, event
+    for at, seam in enumerate(
+        ("16", "32", "64", "128"), 1
+    ):  # its writes: the old set, two statuses, event
         (old,) = namespace.sets("demo")
         namespace.play_pods(old, resources.READY)
         await _look(namespace, "demo")

@@ -13,26 +13,13 @@ from ...support import apiserver, resources
 from ...support.apiserver import ApiServer, free_ports
 from ...support.playing import Namespace, PlayedProber, RunningOperator
 from ...support.waiting import eventually
-from .conftest import CRD
-
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+from .conftest import CRDS, DEFINITIONS, install, served
 
 
 @pytest.fixture
 def bare() -> Iterator[ApiServer]:
     with apiserver.running() as found:
         yield found
-
-
-def _install(server: ApiServer) -> None:
-    status, answer = server.request("POST", DEFINITIONS, yaml.safe_load(CRD.read_text()))
-    assert status == 201, answer
-    _until_served(server, 200)
-
-
-def _until_served(server: ApiServer, status: int) -> None:
-    path = "/apis/serving.hypic.dev/v1alpha1"
-    eventually(lambda: server.request("GET", path)[0], until=lambda seen: seen == status)
 
 
 def _alive(port: int) -> bool:
@@ -48,13 +35,14 @@ def test_the_operator_waits_for_the_definition_and_outlives_its_removal(bare: Ap
     namespace = Namespace(bare, "default")
     with RunningOperator(settings, PlayedProber()):
         eventually(lambda: _alive(port))
-        _install(bare)
+        install(bare)
         namespace.create(resources.manifest("first"))
         eventually(lambda: namespace.sets("first"))
-        name = yaml.safe_load(CRD.read_text())["metadata"]["name"]
-        assert bare.request("DELETE", f"{DEFINITIONS}/{name}")[0] == 200
-        _until_served(bare, 404)
+        for file in CRDS.glob("*.yaml"):
+            name = yaml.safe_load(file.read_text())["metadata"]["name"]
+            assert bare.request("DELETE", f"{DEFINITIONS}/{name}")[0] == 200
+        eventually(lambda: not served(bare))
         assert _alive(port)
-        _install(bare)
+        install(bare)
         namespace.create(resources.manifest("second"))
         eventually(lambda: namespace.sets("second"), within_s=40)

@@ -24,6 +24,7 @@ def test_a_cluster_gets_its_children_and_becomes_ready(
         children = namespace.children("demo")
     assert sorted(child["kind"] for child in children) == [
         "Deployment",
+        "HypicRole",
         "PodDisruptionBudget",
         "PodDisruptionBudget",
         "Role",
@@ -366,7 +367,7 @@ def test_names_that_are_alike_long_or_dotted_get_children_of_their_own(
             namespace.play_pods(made, resources.READY)
             namespace.until(name, "PrefillReady", "True")
     found = [namespace.children(name) for name in names]
-    assert len(found[0]) == len(found[1]) == 10
+    assert len(found[0]) == len(found[1]) == 11
     for child in (*found[0], *found[1], *namespace.listed("Pod", LABEL)):
         labels = child["metadata"]["labels"].values()
         assert all(len(text) <= 63 for text in (child["metadata"]["name"], *labels))

@@ -13,7 +13,9 @@ import pytest
 import yaml
 
 from hypic_operator.core import desired, names
-from hypic_operator.core.desired import engine, router
+from hypic_operator.core.api import HypicCluster
+from hypic_operator.core.desired import container, engine, router
+from hypic_operator.core.difference import Manifest
 from hypic_operator.core.observed import Observed
 from hypic_operator.core.refusals import Policy
 
@@ -69,8 +71,7 @@ CASES: dict[str, dict[str, Any]] = {"smallest": {}, "demo": DEMO, "full": FULL}
 
 def rendered(case: str) -> str:
     cluster = resources.cluster("demo", namespace="ai", **CASES[case])
-    image = engine.image(cluster, resources.POLICY, Observed())
-    children = desired.children(cluster, resources.POLICY, engine_image=image)
+    children = desired.children(cluster, resources.POLICY, Observed())
     return yaml.safe_dump_all(json.loads(json.dumps(children)), sort_keys=True)
 
 
@@ -110,10 +111,14 @@ def test_an_operator_with_another_default_image_leaves_running_engines_alone() -
     cluster = resources.cluster()
     observed = Observed.of(cluster, *resources.snapshot(cluster))
     newer = Policy(router_image="r:2", engine_image="e:2")
-    assert engine.image(cluster, newer, observed) == resources.POLICY.engine_image
-    assert engine.image(cluster, newer, Observed()) == "e:2"
+    assert engine.image(cluster, "prefill", newer, observed) == resources.POLICY.engine_image
+    assert engine.image(cluster, "prefill", newer, Observed()) == "e:2"
     named = resources.cluster(prefill={"template": {"engine": {"image": "mine"}}})
-    assert engine.image(named, newer, observed) == "mine"
+    assert engine.image(named, "prefill", newer, observed) == "mine"
+
+
+def _set(cluster: HypicCluster) -> Manifest:
+    return engine.stateful_set(cluster, "prefill", resources.POLICY, image="e", replicas=1)
 
 
 def _container(made: Any) -> dict[str, Any]:
@@ -123,15 +128,15 @@ def _container(made: Any) -> dict[str, Any]:
 
 def test_devices_follow_tensor_parallel_unless_resources_are_given() -> None:
     wide = resources.cluster(prefill={"tensorParallel": 4})
-    made = engine.stateful_set(wide, resources.POLICY, image="e")
+    made = _set(wide)
     assert _container(made)["resources"] == {"limits": {"nvidia.com/gpu": "4"}}
     bare = resources.cluster(prefill={"template": {"engine": {"resources": {}}}})
-    assert _container(engine.stateful_set(bare, resources.POLICY, image="e"))["resources"] == {}
+    assert _container(_set(bare))["resources"] == {}
 
 
 def test_a_model_at_the_root_of_its_claim_needs_no_sub_path() -> None:
     model = {"name": "m", "source": {"pvc": {"claimName": "c"}}}
-    made = engine.stateful_set(resources.cluster(model=model), resources.POLICY, image="e")
+    made = _set(resources.cluster(model=model))
     assert _container(made)["volumeMounts"][0] == {
         "name": "model",
         "mountPath": "/models/m",
@@ -141,7 +146,7 @@ def test_a_model_at_the_root_of_its_claim_needs_no_sub_path() -> None:
 
 def test_a_separator_reaches_the_process_as_it_is_written() -> None:
     cluster = resources.cluster(pic={"separator": "--$(HOME)$"})
-    assert "--pic-separator-str=--$$(HOME)$$" in engine.arguments(cluster)
+    assert "--pic-separator-str=--$$(HOME)$$" in container.arguments(cluster, "prefill")
     assert "--separator=--$$(HOME)$$" in router.arguments(cluster)
 
 
@@ -164,14 +169,14 @@ def test_every_pod_meets_the_restricted_standard(case: str) -> None:
 def test_one_number_sets_the_grace_period() -> None:
     cluster = resources.cluster(drain={"timeoutSeconds": 7})
     for made in (
-        engine.stateful_set(cluster, resources.POLICY, image="e"),
+        _set(cluster),
         router.deployment(cluster, resources.POLICY),
     ):
         assert made["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == 37
 
 
 def test_a_budget_lets_a_single_pod_go() -> None:
-    for made in (engine.budget(resources.cluster()), router.budget(resources.cluster())):
+    for made in (engine.budget(resources.cluster(), "prefill"), router.budget(resources.cluster())):
         assert made["spec"]["maxUnavailable"] == 1
         assert "minAvailable" not in made["spec"]
 
@@ -183,7 +188,7 @@ def test_routers_without_engines_stay_behind_their_service() -> None:
 
 def test_selectors_find_their_pods_and_no_others() -> None:
     cluster = resources.cluster()
-    engines = engine.stateful_set(cluster, resources.POLICY, image="e")
+    engines = _set(cluster)
     routers = router.deployment(cluster, resources.POLICY)
     engine_labels = engines["spec"]["template"]["metadata"]["labels"].items()
     router_labels = routers["spec"]["template"]["metadata"]["labels"].items()

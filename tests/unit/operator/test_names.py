@@ -42,11 +42,11 @@ def test_every_derived_name_can_be_a_service_and_fits_a_label(name: str) -> None
     revision = "0" * names.REVISION_DIGITS
     derived = [
         names.service(cluster),
-        names.engines(cluster),
+        names.engines(cluster, "prefill"),
         names.engine_account(cluster),
         names.router_access(cluster),
-        f"{names.engine_set(cluster, revision)}-511",
-        f"{names.engine_set(cluster, revision)}-0123456789",
+        f"{names.engine_set(cluster, 'prefill', revision)}-511",
+        f"{names.engine_set(cluster, 'prefill', revision)}-0123456789",
     ]
     for found in derived:
         assert len(found) <= names.LABEL_LIMIT

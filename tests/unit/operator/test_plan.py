@@ -18,8 +18,7 @@ LOADING = resources.loading()
 
 
 def _planned(cluster: HypicCluster, observed: Observed, refusal: Refusal | None = None) -> Plan:
-    image = engine.image(cluster, resources.POLICY, observed)
-    wanted = desired.children(cluster, resources.POLICY, engine_image=image)
+    wanted = desired.children(cluster, resources.POLICY, observed)
     return plan.plan(cluster, observed, wanted, refusal)
 
 
@@ -50,7 +49,7 @@ def test_at_first_everything_is_made_in_order() -> None:
     found = _planned(resources.cluster(), Observed())
     kinds = [item["kind"] for item in found.apply]
     assert kinds.index("ServiceAccount") < kinds.index("RoleBinding") < kinds.index("StatefulSet")
-    assert len(kinds) == 10
+    assert len(kinds) == 11
     assert [reason.reason for reason in found.reasons] == ["RevisionStarted"]
     assert not found.roll.complete
     assert found.roll.serving == ""

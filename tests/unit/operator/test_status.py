@@ -26,8 +26,7 @@ def _facts(
     blocked: Blocked | None = None,
 ) -> Facts:
     refusal = refusals.refusal(cluster, resources.POLICY)
-    image = engine.image(cluster, resources.POLICY, observed)
-    wanted = desired.children(cluster, resources.POLICY, engine_image=image)
+    wanted = desired.children(cluster, resources.POLICY, observed)
     planned = plan.plan(cluster, observed, wanted, refusal)
     asked = record or Record().with_answer(TOKEN, now_s=1.0, ready=frozenset())
     return Facts(cluster, observed, planned, refusal, asked, blocked)

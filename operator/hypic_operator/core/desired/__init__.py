@@ -3,26 +3,45 @@
 Decides nothing about when they are applied; `plan` does.
 """
 
-from ..api import HypicCluster
+from collections.abc import Iterator
+
+from ..api import HypicCluster, RoleName
 from ..difference import Manifest
+from ..observed import Observed
 from ..refusals import Policy
-from . import access, engine, router
+from . import access, engine, role, router
 
 
-def children(cluster: HypicCluster, policy: Policy, *, engine_image: str) -> tuple[Manifest, ...]:
+def children(cluster: HypicCluster, policy: Policy, observed: Observed) -> tuple[Manifest, ...]:
     """Everything that is to exist, in the order it is made; revisions that go are not in it.
 
     Args:
         cluster: what the user asks for.
         policy: what the operator was started with.
-        engine_image: image of the engines; see `engine.image`.
+        observed: what runs; numbers that scalers have set and images that run already are kept.
     """
+    engines = (
+        part for name in cluster.spec.roles for part in _engines(cluster, name, policy, observed)
+    )
     return (
         *access.children(cluster),
-        engine.service(cluster),
         router.service(cluster),
-        engine.stateful_set(cluster, policy, image=engine_image),
+        *engines,
         router.deployment(cluster, policy),
-        engine.budget(cluster),
         router.budget(cluster),
     )
+
+
+def _engines(
+    cluster: HypicCluster, name: RoleName, policy: Policy, observed: Observed
+) -> Iterator[Manifest]:
+    yield role.manifest(cluster, name, observed)
+    yield engine.service(cluster, name)
+    yield engine.stateful_set(
+        cluster,
+        name,
+        policy,
+        image=engine.image(cluster, name, policy, observed),
+        replicas=role.replicas(cluster, name, observed),
+    )
+    yield engine.budget(cluster, name)

@@ -1,102 +1,71 @@
-"""The engines' StatefulSet of one revision, their headless Service and disruption budget.
+"""The engines' StatefulSet of one role and revision, their headless Service and disruption budget.
 
 Does not know other revisions; `plan` decides which of them stay.
 """
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import difference, names
-from ..api import HypicCluster
+from ..api import HypicCluster, RoleName
 from ..difference import Manifest
 from ..observed import Observed
 from ..refusals import Policy
 from . import pod
-
-MODEL_VOLUME = "model"
-LOAD_WITHIN_S = 3_600
-_PROBE_PERIOD_S = 3
-_NOTICED_S = 3
+from .container import MODEL_VOLUME, container, joined, ports
 
 
 def revision(cluster: HypicCluster) -> str:
-    """Digits that stand for everything in the spec that changes what an engine does.
+    """Digits that stand for everything in the spec that changes what the engines do.
 
-    Only what differs from the defaults counts, and nothing that the operator decides: a later
-    operator, with more fields and other templates, gives the same spec the same revision.
+    All roles share one, so that prefill meets only decode of its own revision. Only what differs
+    from the defaults counts, and nothing that the operator decides: a later operator, with more
+    fields and other templates, gives the same spec the same revision.
     """
     spec = cluster.spec
     inputs = spec.model_dump(include={"model", "pic"}, exclude_defaults=True, mode="json")
-    prefill = spec.prefill.model_dump(exclude={"replicas"}, exclude_defaults=True, mode="json")
-    digits = difference.fingerprint({**inputs, "prefill": prefill})
-    return digits[: names.REVISION_DIGITS]
+    roles = {
+        name: role.model_dump(exclude={"replicas"}, exclude_defaults=True, mode="json")
+        for name, role in spec.roles.items()
+    }
+    return difference.fingerprint({**inputs, **roles})[: names.REVISION_DIGITS]
 
 
-def image(cluster: HypicCluster, policy: Policy, observed: Observed) -> str:
-    """Image of the engines: the user's, else what this revision runs already, else the default.
+def image(cluster: HypicCluster, name: RoleName, policy: Policy, observed: Observed) -> str:
+    """Image of a role's engines: the user's, else what this revision runs, else the default.
 
     So an operator with another default leaves running engines alone.
     """
-    wanted = revision(cluster)
-    running = (item.image for item in observed.sets() if item.revision == wanted)
-    return cluster.spec.prefill.template.engine.image or next(running, "") or policy.engine_image
+    wanted = names.engine_set(cluster, name, revision(cluster))
+    running = (item.image for item in observed.sets() if item.name == wanted)
+    given = cluster.spec.roles[name].template.engine.image
+    return given or next(running, "") or policy.engine_image
 
 
-def arguments(cluster: HypicCluster) -> list[str]:
-    """Arguments of ``sglang.launch_server``, the user's last."""
-    pic, name = cluster.spec.pic, cluster.spec.model.name
-    return [
-        "--model-path",
-        f"/models/{name}",
-        "--served-model-name",
-        name,
-        "--host",
-        "0.0.0.0",  # noqa: S104  the pod's own address
-        "--port",
-        str(names.ENGINE_PORT),
-        "--tp-size",
-        str(cluster.spec.prefill.tensor_parallel),
-        "--enable-metrics",
-        "--enable-cache-report",
-        "--page-size",
-        "1",
-        "--pic-enable",
-        "--pic-mode",
-        pic.mode,
-        f"--pic-separator-str={pod.literal(pic.separator)}",
-        "--pic-seam",
-        pic.seam,
-        "--pic-max-segments",
-        str(pic.max_segments),
-        "--pic-segment-min-tokens",
-        str(pic.min_segment_tokens),
-        *cluster.spec.prefill.template.engine.extra_args,
-    ]
-
-
-def service(cluster: HypicCluster) -> Manifest:
-    """Stable names for the engines, ready or not."""
-    port = {"name": "http", "port": names.ENGINE_PORT, "targetPort": "http", "protocol": "TCP"}
+def service(cluster: HypicCluster, name: RoleName) -> Manifest:
+    """Stable names for a role's engines, ready or not."""
+    listed = ports(cluster, name, "port")
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": names.metadata(cluster, names.engines(cluster), "prefill"),
+        "metadata": names.metadata(cluster, names.engines(cluster, name), name),
         "spec": {
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
-            "selector": names.selector(cluster, "prefill"),
-            "ports": [port],
+            "selector": names.selector(cluster, name),
+            "ports": [{**port, "targetPort": port["name"]} for port in listed],
         },
     }
 
 
-def stateful_set(cluster: HypicCluster, policy: Policy, *, image: str) -> Manifest:
-    """The engines of the revision that the spec asks for."""
+def stateful_set(
+    cluster: HypicCluster, name: RoleName, policy: Policy, *, image: str, replicas: int
+) -> Manifest:
+    """A role's engines of the revision that the spec asks for."""
     digits = revision(cluster)
-    ours = {names.LABEL_ROLE: names.ROLE_BOTH, names.LABEL_REVISION: digits}
-    metadata = names.metadata(cluster, names.engine_set(cluster, digits), "prefill")
-    template = cluster.spec.prefill.template
-    labels = {**template.labels, **names.labels(cluster, "prefill"), **ours}
+    ours = {names.LABEL_ROLE: names.role_label(cluster, name), names.LABEL_REVISION: digits}
+    metadata = names.metadata(cluster, names.engine_set(cluster, name, digits), name)
+    template = cluster.spec.roles[name].template
+    labels = {**template.labels, **names.labels(cluster, name), **ours}
     pod_metadata: dict[str, Any] = {"labels": labels}
     if template.annotations:
         pod_metadata["annotations"] = dict(template.annotations)
@@ -105,27 +74,27 @@ def stateful_set(cluster: HypicCluster, policy: Policy, *, image: str) -> Manife
         "kind": "StatefulSet",
         "metadata": {**metadata, "labels": {**metadata["labels"], **ours}},
         "spec": {
-            "serviceName": names.engines(cluster),
-            "replicas": cluster.spec.prefill.replicas,
+            "serviceName": names.engines(cluster, name),
+            "replicas": replicas,
             "podManagementPolicy": "Parallel",
             # A change of behaviour is another set; whatever else changes waits for the next pod.
             "updateStrategy": {"type": "OnDelete"},
-            "selector": {"matchLabels": {**names.selector(cluster, "prefill"), **ours}},
+            "selector": {"matchLabels": {**names.selector(cluster, name), **ours}},
             "template": {
                 "metadata": pod_metadata,
-                "spec": _pod_spec(cluster, policy, image),
+                "spec": _pod_spec(cluster, name, policy, image),
             },
         },
     }
 
 
-def budget(cluster: HypicCluster) -> Manifest:
-    """How many engines may be taken away at once, over all revisions."""
-    return pod.budget(cluster, names.engines(cluster), "prefill")
+def budget(cluster: HypicCluster, name: RoleName) -> Manifest:
+    """How many of a role's engines may be taken away at once, over all revisions."""
+    return pod.budget(cluster, names.engines(cluster, name), name)
 
 
-def _pod_spec(cluster: HypicCluster, policy: Policy, image: str) -> dict[str, Any]:
-    template = cluster.spec.prefill.template
+def _pod_spec(cluster: HypicCluster, name: RoleName, policy: Policy, image: str) -> dict[str, Any]:
+    template = cluster.spec.roles[name].template
     ours = [
         _model_volume(cluster),
         {"name": "tmp", "emptyDir": {}},
@@ -136,7 +105,7 @@ def _pod_spec(cluster: HypicCluster, policy: Policy, image: str) -> dict[str, An
         "tolerations": list(template.tolerations),
         "affinity": template.affinity,
         "topologySpreadConstraints": [
-            {"labelSelector": {"matchLabels": names.selector(cluster, "prefill")}, **constraint}
+            {"labelSelector": {"matchLabels": names.selector(cluster, name)}, **constraint}
             for constraint in template.topology_spread_constraints
         ],
         "priorityClassName": template.priority_class_name,
@@ -149,8 +118,8 @@ def _pod_spec(cluster: HypicCluster, policy: Policy, image: str) -> dict[str, An
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": pod.grace_s(cluster),
         "securityContext": pod.security(),
-        "containers": [_container(cluster, policy, image)],
-        "volumes": _joined(ours, template.volumes, "name"),
+        "containers": [container(cluster, name, policy, image)],
+        "volumes": joined(ours, template.volumes, "name"),
         **{field: value for field, value in optional.items() if value},
     }
 
@@ -167,70 +136,3 @@ def _model_volume(cluster: HypicCluster) -> dict[str, Any]:
         "name": MODEL_VOLUME,
         "persistentVolumeClaim": {"claimName": claim, "readOnly": True},
     }
-
-
-def _container(cluster: HypicCluster, policy: Policy, image: str) -> dict[str, Any]:
-    engine = cluster.spec.prefill.template.engine
-    env = {
-        # The probe must not queue behind real requests: /health tells liveness, not generation.
-        "SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION": "false",
-        # The root file system is read-only, and the image may know no user of this id.
-        "HOME": "/tmp",  # noqa: S108
-        "USER": "hypic",
-        "PYTHONUNBUFFERED": "1",
-    }
-    mounts = [
-        _model_mount(cluster),
-        {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108
-        {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108
-    ]
-    listed = [{"name": name, "value": value} for name, value in env.items()]
-    return {
-        "name": "engine",
-        "image": image,
-        "imagePullPolicy": engine.image_pull_policy or policy.pull_policy,
-        "command": ["python3", "-m", "sglang.launch_server"],
-        "args": arguments(cluster),
-        "env": _joined(listed, engine.env, "name"),
-        "ports": [{"name": "http", "containerPort": names.ENGINE_PORT, "protocol": "TCP"}],
-        **_probes(),
-        # Routers need a moment to see that the pod is going before it stops taking requests.
-        "lifecycle": {"preStop": {"sleep": {"seconds": _NOTICED_S}}},
-        "resources": _resources(cluster),
-        "securityContext": pod.container_security(),
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": _joined(mounts, engine.volume_mounts, "mountPath"),
-    }
-
-
-def _model_mount(cluster: HypicCluster) -> dict[str, Any]:
-    model = cluster.spec.model
-    mount = {"name": MODEL_VOLUME, "mountPath": f"/models/{model.name}", "readOnly": True}
-    path = model.source.pvc.path.strip("/") if model.source.pvc is not None else ""
-    return {**mount, "subPath": path} if path else mount
-
-
-def _probes() -> dict[str, Manifest]:
-    loads = LOAD_WITHIN_S // _PROBE_PERIOD_S
-    return {
-        "startupProbe": pod.http_probe(
-            "/pic/ready", "http", period_s=_PROBE_PERIOD_S, failures=loads, timeout_s=3
-        ),
-        "readinessProbe": pod.http_probe("/pic/ready", "http", period_s=5, failures=3, timeout_s=5),
-        "livenessProbe": pod.http_probe("/health", "http", period_s=10, failures=30, timeout_s=10),
-    }
-
-
-def _resources(cluster: HypicCluster) -> Mapping[str, Any]:
-    given = cluster.spec.prefill.template.engine.resources
-    if given is not None:
-        return given
-    return {"limits": {"nvidia.com/gpu": str(cluster.spec.prefill.tensor_parallel)}}
-
-
-def _joined(
-    ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]], key: str
-) -> list[Mapping[str, Any]]:
-    """Ours with theirs, which win where the key is the same."""
-    joined = {item[key]: item for item in ours} | {item[key]: item for item in theirs}
-    return list(joined.values())
