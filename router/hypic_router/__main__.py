@@ -7,6 +7,8 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 
+import uvloop
+
 from . import logs, server, settings
 from .app import Back, Front, Running
 from .bodies import Bodies
@@ -55,15 +57,14 @@ async def serve(
     back = Back(chosen, tools, running, bodies)
     supervisor = Supervisor(store, metrics, chosen.probing)
     watching = asyncio.create_task(supervisor.run(_discovered(chosen)))
-    front_runner, port = await server.start(
-        front.serve, host=chosen.host, port=chosen.port, limits=chosen.limits
-    )
-    back_runner, metrics_port = await server.start(
-        back.serve, host=chosen.host, port=chosen.metrics_port, limits=chosen.limits
-    )
-    log.info("Serving", extra={"port": port, "metrics_port": metrics_port})
+    listening = [
+        await server.listen(handle, host=chosen.host, port=port, limits=chosen.limits)
+        for handle, port in ((front.serve, chosen.port), (back.serve, chosen.metrics_port))
+    ]
+    ports = (listening[0].port, listening[1].port)
+    log.info("Serving", extra={"port": ports[0], "metrics_port": ports[1]})
     if started is not None:
-        started.set_result((port, metrics_port))
+        started.set_result(ports)
     try:
         stopped = asyncio.create_task(stop.wait())
         await asyncio.wait((stopped, watching), return_when=asyncio.FIRST_COMPLETED)
@@ -73,9 +74,9 @@ async def serve(
         watching.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await watching
-        await front_runner.cleanup()
-        await back_runner.cleanup()
-        await upstream.close()
+        for one in listening:
+            await one.close()
+        upstream.close()
 
 
 async def _leave(chosen: Settings, running: Running, store: FleetStore) -> None:
@@ -105,7 +106,7 @@ def main() -> None:
     """The command ``hypic-router``."""
     chosen = settings.parse(sys.argv[1:])
     logs.start(chosen.log_level)
-    asyncio.run(_until_signalled(chosen))
+    uvloop.run(_until_signalled(chosen))
 
 
 if __name__ == "__main__":

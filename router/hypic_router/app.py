@@ -13,8 +13,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from aiohttp import web
-
 from hypic_engine.errors import RequestError
 
 from . import errors
@@ -28,9 +26,11 @@ from .fleet import published
 from .proxy import Proxy
 from .server import Connection
 from .settings import Settings
+from .wire.request import Request
 
 REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 CLIENT_LEFT = 499
+EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 MODELS = "/v1/models"
 # Passed on as they are to any engine: nothing in them makes one engine better than another.
 ERRANDS = ("/tokenize", "/detokenize", "/v1/tokenize", "/v1/detokenize")
@@ -72,10 +72,10 @@ class Front:
             "/ready": {"GET": self._ready},
         }
 
-    async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def serve(self, connection: Connection) -> None:
         """Answers one request, whatever happens."""
-        connection = Connection(request, cors=self._settings.cors_origins)
-        connection.request_id = _request_id(request)
+        connection.cors = self._settings.cors_origins
+        connection.request_id = _request_id(connection.request)
         connection.closing = self._running.leaving
         self._running.count += 1
         self._running.idle.clear()
@@ -87,7 +87,6 @@ class Front:
             if self._running.count == 0:
                 self._running.idle.set()
             self._tools.metrics.requests.labels(str(code)).inc()
-        return connection.response
 
     async def _answer(self, connection: Connection) -> int:
         try:
@@ -103,7 +102,7 @@ class Front:
         except Exception:
             log.exception("Request failed", extra={"request_id": connection.request_id})
             if connection.begun:
-                raise
+                raise ConnectionAbortedError from None
             return await self._refuse(
                 connection, RouterError("the router failed; its log says why")
             )
@@ -194,43 +193,44 @@ class Back:
         self._running = running
         self._bodies = bodies
 
-    async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def serve(self, connection: Connection) -> None:
         """Answers ``/metrics`` and ``/fleet``."""
-        snapshot = self._tools.store.snapshot
+        request = connection.request
         match request.method, request.path:
             case "GET" | "HEAD", "/metrics":
-                text = self._tools.metrics.text(
-                    snapshot, running=self._running.count, body_bytes=self._bodies.n_bytes
-                )
-                kind = "text/plain; version=0.0.4; charset=utf-8"
-                return web.Response(body=text, headers={"Content-Type": kind})
+                await connection.send(200, [("Content-Type", EXPOSITION)], self._metrics())
             case "GET" | "HEAD", "/fleet":
-                shown: dict[str, Any] = {
-                    "model": self._settings.names.model,
-                    "policy": self._settings.policy,
-                    "bytes_per_token": round(snapshot.rates.bytes_per_token, 3),
-                    "fill_tokens_per_s": round(snapshot.rates.fill_tokens_per_s),
-                    "engines": published(snapshot, time.monotonic()),
-                }
-                return _json(200, json.dumps(shown).encode())
+                await connection.send_json(200, json.dumps(self._fleet()).encode())
             case "GET" | "HEAD", "/health":
-                return _json(200, b'{"status":"ok"}')
+                await connection.send_json(200, b'{"status":"ok"}')
             case _:
-                return _json(
-                    404, errors.NotFoundError(f"there is no {request.path[:200]} here").body
-                )
+                error = errors.NotFoundError(f"there is no {request.path[:200]} here")
+                await connection.send_json(error.status, error.body)
 
+    def _metrics(self) -> bytes:
+        return self._tools.metrics.text(
+            self._tools.store.snapshot,
+            running=self._running.count,
+            body_bytes=self._bodies.n_bytes,
+        )
 
-def _json(status: int, body: bytes) -> web.Response:
-    return web.Response(status=status, body=body, content_type="application/json")
+    def _fleet(self) -> dict[str, Any]:
+        snapshot = self._tools.store.snapshot
+        return {
+            "model": self._settings.names.model,
+            "policy": self._settings.policy,
+            "bytes_per_token": round(snapshot.rates.bytes_per_token, 3),
+            "fill_tokens_per_s": round(snapshot.rates.fill_tokens_per_s),
+            "engines": published(snapshot, time.monotonic()),
+        }
 
 
 def _call(connection: Connection, method: str, body: bytes) -> Call:
     request = connection.request
     return Call(
         method=method,
-        target=request.rel_url.raw_path_qs,
-        headers=connection.headers(),
+        target=request.target,
+        headers=list(request.headers.items()),
         body=body,
         request_id=connection.request_id,
         received_s=connection.received_s,
@@ -238,6 +238,6 @@ def _call(connection: Connection, method: str, body: bytes) -> Call:
     )
 
 
-def _request_id(request: web.BaseRequest) -> str:
+def _request_id(request: Request) -> str:
     given = request.headers.get("x-request-id", "")
     return given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex

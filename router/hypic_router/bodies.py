@@ -9,10 +9,9 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from aiohttp import web
-
 from .errors import BodyTooLargeError, BodyTooSlowError, CrowdedError
 from .settings import Limits
+from .wire.request import Request
 
 
 @dataclass(slots=True)
@@ -28,7 +27,7 @@ class Bodies:
     n_bytes: int = 0
 
     @contextlib.asynccontextmanager
-    async def read(self, request: web.BaseRequest) -> AsyncIterator[bytes]:
+    async def read(self, request: Request) -> AsyncIterator[bytes]:
         """The request's body.
 
         Raises:
@@ -63,24 +62,22 @@ class _Share:
         self.whole.n_bytes += more
 
 
-async def _arrived(request: web.BaseRequest, share: _Share) -> bytes:
+async def _arrived(request: Request, share: _Share) -> bytes:
     """The whole body; an announced one has its room at once, so that what was begun gets done."""
-    share.grow_to(request.content_length or 0)
-    if "100-continue" in request.headers.get("Expect", "").lower():
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0
-    if request.content.is_eof():
-        body = request.content.read_nowait()
+    share.grow_to(request.length or 0)
+    if request.body.complete:
+        body = request.body.taken()
         share.grow_to(len(body))
         return body
-    data, within_s = bytearray(), share.whole.limits.body_s
+    pieces, n_bytes, within_s = [], 0, share.whole.limits.body_s
     try:
         async with asyncio.timeout(within_s):
-            while chunk := await request.content.readany():
-                data += chunk
-                share.grow_to(len(data))
+            while piece := await request.body.read():
+                pieces.append(piece)
+                n_bytes += len(piece)
+                share.grow_to(n_bytes)
     except TimeoutError as error:
         raise BodyTooSlowError(
             f"the body did not arrive within {within_s:g} s", param="body"
         ) from error
-    return bytes(data)
+    return b"".join(pieces)

@@ -5,6 +5,8 @@
     |   +-- BadRequestError       400   a field at fault
     |   +-- BodyTooLargeError     413
     |   +-- BodyTooSlowError      408
+    |   +-- BadHttpError          400   not HTTP/1.1 that can be read
+    |   |   +-- HeadTooLargeError 431
     |   +-- NotFoundError         404
     |   +-- MethodNotAllowedError 405
     +-- CrowdedError              503   no memory for one more body
@@ -82,6 +84,24 @@ class BodyTooSlowError(ClientError):
 
     status = 408
     code = "body_too_slow"
+
+
+class BadHttpError(ClientError):
+    """What came is not HTTP/1.1 that can be read."""
+
+    code = "bad_http"
+
+    def __init__(self, message: str = "the request is not HTTP/1.1 that can be read") -> None:
+        super().__init__(message)
+
+
+class HeadTooLargeError(BadHttpError):
+    """The request's line and headers, or what stands between its chunks, are too long."""
+
+    status = 431
+
+    def __init__(self) -> None:
+        super().__init__("the request's line and headers are too long")
 
 
 class NotFoundError(ClientError):

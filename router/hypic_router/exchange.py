@@ -98,12 +98,13 @@ class Exchange:
     async def _send(self, *, fresh: bool) -> Answer:
         call = self._call
         answer = await self._tools.upstream.send(
+            self._ticket.at.url,
             call.method,
-            self._ticket.at.url + call.target,
+            call.target,
             headers=headers.for_engine(
                 call.headers, request_id=call.request_id, stream=self._prompt.stream
             ),
-            body=call.body or None,
+            body=call.body,
             fresh=fresh,
         )
         if (

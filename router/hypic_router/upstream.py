@@ -1,36 +1,31 @@
 """The connections to engines: sends one request and hands back its answer as it comes.
 
-The only module that knows the HTTP client. Does not choose, retry or judge statuses; it tells apart
-the ways in which an engine can fail.
+Does not choose, retry or judge statuses; it tells apart the ways in which an engine can fail.
 """
 
 import asyncio
+import ssl
 from collections.abc import Iterable
-from types import SimpleNamespace
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
-import aiohttp
 from multidict import CIMultiDict
-from yarl import URL
 
-from .errors import BrokenError, StaleError, UnreachableError
+from .errors import UnreachableError
+from .wire.outbound import Outbound
 
 Headers = Iterable[tuple[str, str]]
-
-# Engines close idle connections after five seconds; leaving first avoids most races.
-KEEP_ALIVE_S = 4.0
-READ_BYTES = 1 << 16
-# An engine's header may be as long as a mesh beside it makes it.
-HEADER_BYTES = 1 << 16
-AUTOMATIC = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 
 class Answer:
     """An engine's answer; close it, read to the end or not."""
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
-        self.status = response.status
-        self.headers = response.headers
+    def __init__(self, connection: Outbound, origin: "_Origin") -> None:
+        self._connection = connection
+        self._origin = origin
+        self.status = connection.status
+        self.headers: CIMultiDict[str] = connection.headers
 
     async def read(self) -> bytes:
         """The bytes that came since, as the engine encoded them; none at the end of the body.
@@ -38,40 +33,86 @@ class Answer:
         Raises:
             BrokenError: the connection ended before the body did.
         """
-        try:
-            return await self._response.content.readany()
-        except (aiohttp.ClientError, OSError) as error:
-            raise BrokenError(f"the engine broke off its answer: {_words(error)}") from error
+        return await self._connection.read()
 
     def close(self) -> None:
-        """Gives the connection back if the answer was read to its end, else closes it.
+        """Keeps the connection if the answer was read to its end, else closes it.
 
         Closing is what tells the engine to abort.
         """
-        if self._response.content.at_eof():
-            self._response.release()
+        self._origin.keep(self._connection)
+
+
+@dataclass(eq=False, slots=True, weakref_slot=True)
+class _Origin:
+    """Where an engine listens, and the connections to it that wait for a request.
+
+    Attributes:
+        host: name or address.
+        port: TCP port.
+        secure: for TLS; ``None`` without it.
+        prefix: what its URL has before every path.
+        idle: least recently used first; values mean nothing.
+    """
+
+    host: str
+    port: int
+    secure: ssl.SSLContext | None
+    prefix: str
+    idle: dict[Outbound, None] = field(default_factory=dict)
+
+    async def connect(self) -> Outbound:
+        """A new connection."""
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(
+            lambda: Outbound(lambda gone: self.idle.pop(gone, None)),
+            self.host,
+            self.port,
+            ssl=self.secure,
+        )
+        return connection
+
+    def keep(self, connection: Outbound) -> None:
+        """Takes a connection back."""
+        if connection.reusable:
+            self.idle[connection] = None
+            connection.rest()
         else:
-            self._response.close()
+            connection.close()
+
+    def head(self, method: str, target: str, headers: Headers, n_bytes: int) -> bytes:
+        """A request's head."""
+        lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
+        length = f"Content-Length: {n_bytes}\r\n" if n_bytes or method != "GET" else ""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        line = f"{method} {self.prefix}{target} HTTP/1.1\r\nHost: {host}:{self.port}\r\n"
+        return f"{line}{lines}{length}\r\n".encode("latin-1")
 
 
 class Upstream:
-    """Pooled connections to all engines, and unpooled ones for second tries."""
+    """Connections to all engines, kept between requests."""
 
     def __init__(self, *, connect_s: float) -> None:
-        timeout = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=connect_s)
-        trace = aiohttp.TraceConfig()
-        trace.on_connection_reuseconn.append(_reused)
-        self._pooled = _session(timeout, [trace], keep=True)
-        self._fresh = _session(timeout, [], keep=False)
+        self._connect_s = connect_s
+        # An engine without connections is forgotten.
+        self._origins: WeakValueDictionary[str, _Origin] = WeakValueDictionary()
 
     async def send(
-        self, method: str, url: str, *, headers: Headers, body: bytes | None, fresh: bool = False
+        self,
+        url: str,
+        method: str,
+        target: str,
+        *,
+        headers: Headers,
+        body: bytes,
+        fresh: bool = False,
     ) -> Answer:
         """One request, until the head of its answer is there; cancel to abort it.
 
         Args:
+            url: the engine's.
             method: HTTP method.
-            url: the whole URL, percent-encoded already.
+            target: path and query, percent-encoded already.
             headers: without those that belong to one connection.
             body: sent as it is.
             fresh: whether to use a connection that was never used before.
@@ -81,67 +122,36 @@ class Upstream:
             StaleError: a kept connection broke before anything came; the engine saw nothing of it.
             BrokenError: a new connection broke before anything came, or what came is not HTTP.
         """
-        session = self._fresh if fresh else self._pooled
-        seen: dict[str, bool] = {}
+        origin = self._origins.get(url) or self._origins.setdefault(url, _origin(url))
+        kept = not fresh and origin.idle
+        connection = origin.idle.popitem()[0] if kept else await self._connected(origin)
+        connection.send(origin.head(method, target, headers, len(body)), body)
         try:
-            response = await session.request(
-                method,
-                URL(url, encoded=True),
-                headers=CIMultiDict(headers),
-                data=body,
-                allow_redirects=False,
-                trace_request_ctx=seen,
-            )
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise UnreachableError(f"no connection to the engine: {_words(error)}") from error
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            if seen.get("reused"):
-                raise StaleError(
-                    f"the engine had closed the connection: {_words(error)}"
-                ) from error
-            raise BrokenError(f"the engine broke the connection: {_words(error)}") from error
-        except (aiohttp.ClientError, ValueError) as error:
-            raise BrokenError(f"the engine's answer is not HTTP: {_words(error)}") from error
-        return Answer(response)
+            await connection.begun()
+        except BaseException:
+            connection.close()
+            raise
+        return Answer(connection, origin)
 
-    async def close(self) -> None:
-        """Closes every connection."""
-        await asyncio.gather(self._pooled.close(), self._fresh.close())
+    async def _connected(self, origin: _Origin) -> Outbound:
+        try:
+            async with asyncio.timeout(self._connect_s):
+                return await origin.connect()
+        except TimeoutError as error:
+            words = f"not within {self._connect_s:g} s"
+            raise UnreachableError(f"no connection to the engine: {words}") from error
+        except OSError as error:
+            words = error.strerror or type(error).__name__
+            raise UnreachableError(f"no connection to the engine: {words}") from error
 
-
-def _session(
-    timeout: aiohttp.ClientTimeout, traces: list[aiohttp.TraceConfig], *, keep: bool
-) -> aiohttp.ClientSession:
-    connector = (
-        aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S)
-        if keep
-        else aiohttp.TCPConnector(limit=0, force_close=True)
-    )
-    return aiohttp.ClientSession(
-        connector=connector,
-        timeout=timeout,
-        trace_configs=traces,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        skip_auto_headers=AUTOMATIC,
-        auto_decompress=False,
-        read_bufsize=READ_BYTES,
-        max_line_size=HEADER_BYTES,
-        max_field_size=HEADER_BYTES,
-    )
+    def close(self) -> None:
+        """Closes every connection that waits for a request."""
+        for origin in list(self._origins.values()):
+            for connection in list(origin.idle):
+                connection.close()
 
 
-async def _reused(
-    _: aiohttp.ClientSession,
-    context: SimpleNamespace,
-    __: aiohttp.TraceConnectionReuseconnParams,
-) -> None:
-    context.trace_request_ctx["reused"] = True
-
-
-def _words(error: BaseException) -> str:
-    """What went wrong, without the engine's address or anything it sent."""
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return error.strerror or type(error.os_error).__name__
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return type(error).__name__
+def _origin(url: str) -> _Origin:
+    parts = urlsplit(url)
+    secure = ssl.create_default_context() if parts.scheme == "https" else None
+    return _Origin(parts.hostname or "", parts.port or (443 if secure else 80), secure, parts.path)
