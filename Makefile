@@ -9,7 +9,10 @@ PY := .venv/bin/python
 # Runs Python inside the engine's environment (torch and SGLang), our plugin and pytest added.
 ENGINE_RUN = env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=$(CURDIR)/build/engine-site:$(CURDIR)/build/pytest-site $(shell $(PYTHON3) -m local engine-python)
 
-.PHONY: help demo test unit ops integration e2e gpu bench-router bench-ttft lint types format sync lock engine-site images generate check-generated clean
+# What the router is compared with; no part of the product.
+PEERS := $(HYPIC_CACHE)/peers
+
+.PHONY: help demo test unit ops integration e2e gpu bench-router bench-stacks bench-ttft lint types format sync lock engine-site images generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -75,8 +78,15 @@ lock: ## resolve again and write locks/
 	uv export -q --package hypic-router --no-emit-workspace --no-dev --no-header -o locks/router.txt
 	uv export -q --package hypic-operator --no-emit-workspace --no-dev --no-header -o locks/operator.txt
 
-bench-router: sync ## what the router adds to a request
-	$(PY) benchmarks/router.py
+bench-router: sync $(PEERS)/stamp ## what the router adds to a request, beside sglang-router
+	PYTHONPATH=$(PEERS) $(PY) benchmarks/router.py
+
+bench-stacks: sync $(PEERS)/stamp ## HTTP servers and clients on the router's path
+	PYTHONPATH=$(PEERS) $(PY) benchmarks/stacks.py
+
+$(PEERS)/stamp: benchmarks/peers.txt | sync
+	.venv/bin/uv pip install -q --python $(PY) --target $(PEERS) -r benchmarks/peers.txt
+	touch $@
 
 bench-ttft: engine-site ## time to first token on shuffled documents, against stock SGLang
 	$(ENGINE_RUN) benchmarks/ttft.py $$($(PYTHON3) -m local model)

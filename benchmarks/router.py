@@ -1,21 +1,21 @@
-"""What the router adds: latency, requests and stream chunks a second, and the cost of choosing.
+"""What the router adds, beside PyPI's sglang-router in the same run: latency, requests and chunks.
 
-    python benchmarks/router.py [--seconds 5] [--only latency,rate,chunks,choose]
+    make bench-router            # or: python benchmarks/router.py [--seconds 5] [--only rate,...]
 
-Three processes: a fake engine written for the purpose, the router (on a core of its own where there
-are two), and this load generator. Prints a table and one last line.
+Both routers, one after the other, have a core of their own, the same fake engine and the same load
+(`load.py`, on the other core). Choosing is measured in this process. Prints a table and one last
+line. Processor time is the router's own: a busy machine disturbs it less than the clock.
 """
 
 import argparse
-import asyncio
-import json
 import os
 import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
+from dataclasses import dataclass, field
+
+import load
+import uvloop
 
 from hypic_engine.contract.events import Item, Page
 from hypic_router.core.choose import choose
@@ -25,155 +25,31 @@ from hypic_router.core.residency import NOTHING, with_page
 from hypic_router.core.score import POLICIES
 from hypic_router.core.workers import Address, Fleet, Health, State, Worker
 
-ENGINE_PORT, ROUTER_PORT, METRICS_PORT = 17_180, 17_181, 17_182
-SEP = "<<PIC_SEP>>"
-CHUNKS_A_STREAM = 500
-PLAIN = json.dumps({"text": "ok", "meta_info": {"cached_tokens": 0}}).encode()
-PLAIN_ANSWER = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(PLAIN)
-) + PLAIN
-NOT_HERE = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
-HEALTHY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-SSE_HEAD = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-)
-EVENT = b"data: " + json.dumps({"text": "token", "index": 0}).encode() + b"\n\n"
-EVENT_CHUNK = b"%x\r\n%s\r\n" % (len(EVENT), EVENT)
-LAST_CHUNKS = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
+ENGINE_PORT, ROUTER_PORT, METRICS_PORT, RUST_PORT, RUST_METRICS_PORT = range(17_180, 17_185)
+ENGINE = f"http://127.0.0.1:{ENGINE_PORT}"
+BODIES = {"small": 64, "16 KB": 16_384, "230 KB": 235_520}
+NAN = float("nan")
 
 
-class Engine(asyncio.Protocol):
-    """Answers from constants; reads no more of a request than it must."""
+@dataclass
+class Found:
+    """What was measured of one router."""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport, self.buffer = transport, b""
-        self.room = asyncio.Event()
-        self.room.set()
-
-    def pause_writing(self) -> None:
-        self.room.clear()
-
-    def resume_writing(self) -> None:
-        self.room.set()
-
-    def data_received(self, data: bytes) -> None:
-        self.buffer += data
-        while (end := self.buffer.find(b"\r\n\r\n")) >= 0:
-            head = self.buffer[:end].lower()
-            at = head.find(b"content-length:")
-            size = int(head[at + 15 :].split(b"\r", 1)[0]) if at >= 0 else 0
-            if len(self.buffer) < end + 4 + size:
-                return
-            body, self.buffer = self.buffer[end + 4 : end + 4 + size], self.buffer[end + 4 + size :]
-            if head.startswith(b"get"):
-                self.transport.write(HEALTHY if b" /health" in head else NOT_HERE)
-            elif b'"stream": true' in body:
-                self.task = asyncio.ensure_future(self.stream())
-            else:
-                self.transport.write(PLAIN_ANSWER)
-
-    async def stream(self) -> None:
-        self.transport.write(SSE_HEAD)
-        for _ in range(CHUNKS_A_STREAM):
-            self.transport.write(EVENT_CHUNK)
-            await asyncio.sleep(0)
-            await self.room.wait()
-        self.transport.write(LAST_CHUNKS)
+    added_ms: dict[float, float] = field(default_factory=dict)
+    rates: dict[str, load.Pace] = field(default_factory=dict)
+    chunks: load.Pace = field(default_factory=lambda: load.Pace(NAN, NAN))
 
 
-async def serve_engine() -> None:
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(Engine, "127.0.0.1", ENGINE_PORT)
-    await server.serve_forever()
+def ours() -> list[str]:
+    flags = ["--host", "127.0.0.1", "--port", str(ROUTER_PORT), "--metrics-port", str(METRICS_PORT)]
+    flags += ["--model", "m", "--engines", ENGINE, "--unlisted-s", "0", "--log-level", "error"]
+    return [sys.executable, "-m", "hypic_router", *flags]
 
 
-class Client(asyncio.Protocol):
-    """One connection that asks again as soon as it is answered."""
-
-    def __init__(self, request: bytes, ended: Callable[[bytes], bool]) -> None:
-        self.request, self.ended = request, ended
-        self.done: asyncio.Future[float] | None = None
-        self.received = 0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport, self.tail = transport, b""
-
-    def ask(self) -> "asyncio.Future[float]":
-        self.done = asyncio.get_running_loop().create_future()
-        self.began_s, self.tail, self.received = time.perf_counter(), b"", 0
-        self.transport.write(self.request)
-        return self.done
-
-    def data_received(self, data: bytes) -> None:
-        self.received += len(data)
-        self.tail = (self.tail + data)[-400:]
-        if self.ended(self.tail) and self.done is not None and not self.done.done():
-            self.done.set_result(time.perf_counter() - self.began_s)
-
-
-def request(port: int, body: dict[str, object]) -> bytes:
-    raw = json.dumps(body).encode()
-    head = f"POST /generate HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: {len(raw)}\r\n"
-    return head.encode() + b"Content-Type: application/json\r\n\r\n" + raw
-
-
-def prompt(size: int) -> str:
-    piece = "The berth master writes down each hull and its draught. " * (size // 8 // 56)
-    return SEP.join([f"{i} {piece}" for i in range(8)])
-
-
-async def clients(port: int, count: int, body: dict[str, object], ended: bytes) -> list[Client]:
-    loop = asyncio.get_running_loop()
-    made = []
-    for _ in range(count):
-        _, client = await loop.create_connection(
-            lambda: Client(request(port, body), lambda tail: tail.endswith(ended)),
-            "127.0.0.1",
-            port,
-        )
-        made.append(client)
-    return made
-
-
-async def latency(port: int, seconds: float) -> list[float]:
-    """Milliseconds of each request, 300 a second, 16 KB each, sent on time whatever comes back."""
-    idle = await clients(port, 64, {"text": prompt(16_384)}, PLAIN)
-    times: list[float] = []
-
-    async def one(client: Client) -> None:
-        times.append(1_000 * await client.ask())
-        idle.append(client)
-
-    pending = set()
-    start = time.perf_counter()
-    for i in range(int(300 * seconds)):
-        await asyncio.sleep(max(start + i / 300 - time.perf_counter(), 0))
-        if idle:
-            task = asyncio.ensure_future(one(idle.pop()))
-            pending.add(task)
-            task.add_done_callback(pending.discard)
-    await asyncio.gather(*pending)
-    return sorted(times)
-
-
-async def rate(
-    port: int, seconds: float, body: dict[str, object], ended: bytes, width: int
-) -> float:
-    """Requests a second, ``width`` at once."""
-    made = await clients(port, width, body, ended)
-    end, count = time.perf_counter() + seconds, 0
-
-    async def one(client: Client) -> None:
-        nonlocal count
-        while time.perf_counter() < end:
-            await client.ask()
-            count += 1
-
-    start = time.perf_counter()
-    await asyncio.gather(*(one(client) for client in made))
-    for client in made:
-        client.transport.close()
-    return count / (time.perf_counter() - start)
+def rust() -> list[str]:
+    flags = ["--host", "127.0.0.1", "--port", str(RUST_PORT), "--worker-urls", ENGINE]
+    flags += ["--prometheus-port", str(RUST_METRICS_PORT), "--log-level", "error"]
+    return [sys.executable, "-m", "sglang_router.launch_router", *flags]
 
 
 def choosing() -> float:
@@ -195,93 +71,61 @@ def choosing() -> float:
     return statistics.median(times)
 
 
-def spawn(command: list[str], core: int) -> subprocess.Popen[bytes]:
-    pinned = ["taskset", "-c", str(core), *command] if (os.cpu_count() or 1) > 1 else command
-    return subprocess.Popen(pinned, stderr=subprocess.DEVNULL)
+async def measured(
+    name: str, command: list[str], port: int, seconds: float, only: set[str]
+) -> Found:
+    found = Found()
+    with load.running(command, 0) as process:
+        await load.until_served(port, name)
+        if "latency" in only:
+            direct, through = (
+                await load.latency(ENGINE_PORT, seconds),
+                await load.latency(port, seconds),
+            )
+            load.row(f"{name}: 300 requests/s of 16 KB", "direct ms", "through ms", "added ms")
+            for q in (0.5, 0.99):
+                a, b = (times[int(q * len(times))] for times in (direct, through))
+                load.row(f"  p{q * 100:.0f}", f"{a:.2f}", f"{b:.2f}", f"{b - a:.2f}")
+                found.added_ms[q] = b - a
+        for label, size in BODIES.items() if "rate" in only else ():
+            body = {"text": load.prompt(size)} if size > 1_000 else load.SMALL
+            got = found.rates[label] = await load.pace(process, port, seconds, body, 64)
+            shown = f"{got.per_s:.0f}", f"{got.cpu_us:.0f} us CPU"
+            load.row(f"{name}: requests/s, {label}, 64 at once", *shown)
+        if "chunks" in only:
+            got = await load.pace(process, port, seconds, load.STREAM, 16)
+            each = load.CHUNKS_A_STREAM
+            found.chunks = load.Pace(got.per_s * each, got.cpu_us / each)
+            shown = f"{found.chunks.per_s:.0f}", f"{found.chunks.cpu_us:.1f} us CPU"
+            load.row(f"{name}: stream chunks/s, 16 at once", *shown)
+    return found
 
 
-def cpu_s(process: subprocess.Popen[bytes]) -> float:
-    """Processor time that a process has used: on a busy machine it says more than the clock."""
-    fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-async def until_served() -> None:
-    for _ in range(200):
-        try:
-            made = await clients(ROUTER_PORT, 1, {"text": "x"}, PLAIN)
-            await asyncio.wait_for(made[0].ask(), 0.5)
-        except (OSError, TimeoutError):
-            await asyncio.sleep(0.1)
-        else:
-            return
-    raise SystemExit("the router does not serve")
-
-
-def row(name: str, *values: object) -> None:
-    print(f"{name:<44}" + "".join(f"{value:>14}" for value in values), flush=True)
-
-
-async def measure(router: subprocess.Popen[bytes], seconds: float, only: set[str]) -> None:
-    last = {"p50": float("nan"), "p99": float("nan"), "rate": 0.0, "chunks": 0.0, "choose": 0.0}
-    if "latency" in only:
-        direct, through = await latency(ENGINE_PORT, seconds), await latency(ROUTER_PORT, seconds)
-        quantiles = {
-            q: (direct[int(q * len(direct))], through[int(q * len(through))]) for q in (0.5, 0.99)
-        }
-        row("300 requests/s of 16 KB", "direct ms", "through ms", "added ms")
-        for q, (a, b) in quantiles.items():
-            row(f"  p{q * 100:.0f}", f"{a:.2f}", f"{b:.2f}", f"{b - a:.2f}")
-            last[f"p{q * 100:.0f}"] = b - a
-    if "rate" in only:
-        for name, size in (("small", 64), ("16 KB", 16_384), ("230 KB", 235_520)):
-            body = {"text": prompt(size) if size > 1_000 else "Say hello."}
-            before_s, start = cpu_s(router), time.perf_counter()
-            got = await rate(ROUTER_PORT, seconds, body, PLAIN, 64)
-            used_ms = 1_000 * (cpu_s(router) - before_s) / (time.perf_counter() - start) / got
-            row(f"requests/s, {name}, 64 at once", f"{got:.0f}", f"{used_ms:.2f} ms CPU")
-            last["rate"] = last["rate"] or got
-    if "chunks" in only:
-        body = {"text": "x", "stream": True}
-        before_s, start = cpu_s(router), time.perf_counter()
-        streams = await rate(ROUTER_PORT, seconds, body, b"0\r\n\r\n", 16)
-        last["chunks"] = streams * CHUNKS_A_STREAM
-        spent_s = (cpu_s(router) - before_s) / (time.perf_counter() - start)
-        used_us = 1e6 * spent_s / last["chunks"]
-        row("stream chunks/s, 16 at once", f"{last['chunks']:.0f}", f"{used_us:.1f} us CPU")
-    if "choose" in only:
-        last["choose"] = choosing()
-        row("choosing, 64 engines x 100k segments", f"{last['choose']:.3f} ms")
+async def main(seconds: float, only: set[str]) -> None:
+    with load.running([sys.executable, load.__file__, "--port", str(ENGINE_PORT)], 1):
+        await load.until_served(ENGINE_PORT, "the engine")
+        router = await measured("hypic-router", ours(), ROUTER_PORT, seconds, only)
+        other = Found()
+        if "rust" in only:
+            other = await measured("sglang-router", rust(), RUST_PORT, seconds, only)
+    spent_ms = choosing() if "choose" in only else NAN
+    load.row("choosing, 64 engines x 100k segments", f"{spent_ms:.3f} ms")
+    idle = load.Pace(NAN, NAN)
     print(
-        f"router: added p50 {last['p50']:.2f} ms p99 {last['p99']:.2f} ms at 300 rps x 16 KB | "
-        f"max {last['rate']:.0f} rps | stream chunks {last['chunks']:.0f}/s | "
-        f"choose {last['choose']:.3f} ms"
+        f"router: added p50 {router.added_ms.get(0.5, NAN):.2f} ms "
+        f"p99 {router.added_ms.get(0.99, NAN):.2f} ms at 300 rps x 16 KB | "
+        f"max {router.rates.get('small', idle).per_s:.0f} rps "
+        f"(rust {other.rates.get('small', idle).per_s:.0f}) | "
+        f"stream chunks {router.chunks.per_s:.0f}/s | "
+        f"choose {spent_ms:.3f} ms at 64 engines x 100k segments"
     )
 
 
-async def main() -> None:
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--only", default="latency,rate,chunks,choose")
-    parser.add_argument("--engine", action="store_true", help="be the fake engine")
+    parser.add_argument("--only", default="latency,rate,chunks,choose,rust")
     args = parser.parse_args()
-    if args.engine:
-        await serve_engine()
-        return
-    python = sys.executable
-    flags = ["--host", "127.0.0.1", "--port", str(ROUTER_PORT), "--metrics-port", str(METRICS_PORT)]
-    flags += ["--model", "m", "--engines", f"http://127.0.0.1:{ENGINE_PORT}", "--unlisted-s", "0"]
-    engine = spawn([python, __file__, "--engine"], 1)
-    router = spawn([python, "-m", "hypic_router", *flags], 0)
-    os.sched_setaffinity(0, {1} if (os.cpu_count() or 1) > 1 else {0})
-    try:
-        await until_served()
-        await measure(router, args.seconds, set(args.only.split(",")))
-    finally:
-        for process in (router, engine):
-            process.terminate()
-            process.wait(20)
-
-
-if __name__ == "__main__":
-    asyncio.run(main())
+    if (os.cpu_count() or 1) > 1:
+        os.sched_setaffinity(0, {1})
+    uvloop.run(main(args.seconds, set(args.only.split(","))))

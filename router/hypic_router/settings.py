@@ -20,7 +20,7 @@ class Limits:
     Attributes:
         body_bytes: longest request body.
         bodies_bytes: all request bodies that are in memory.
-        header_bytes: longest request line, and longest single header.
+        header_bytes: of a request's line and headers together.
         head_s: for the head of a connection's first request to arrive.
         body_s: for a request body to arrive.
         connect_s: for a connection to an engine.
