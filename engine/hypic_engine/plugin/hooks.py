@@ -56,8 +56,11 @@ def for_arguments(arguments: "Arguments") -> list[Hook]:
 
 def for_routes(routes: "Routes") -> list[Hook]:
     """In the HTTP process, whether segments are cached or not."""
-    target = "entrypoints.http_server._setup_and_run_http_server"
-    return [Hook(target, "BEFORE", routes.add, "routes under /pic")]
+    server = "entrypoints.http_server."
+    return [
+        Hook(f"{server}_setup_and_run_http_server", "BEFORE", routes.add, "routes under /pic"),
+        Hook("utils.auth.decide_request_auth", "AROUND", routes.admit, "probes without a key"),
+    ]
 
 
 def for_frontend(frontend: "Frontend") -> list[Hook]:

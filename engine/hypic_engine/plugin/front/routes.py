@@ -6,14 +6,24 @@ Translates between HTTP and `control`; they exist even when segments are not cac
 import contextlib
 import dataclasses
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
+
+from fastapi.responses import StreamingResponse
 
 from .. import control
 from ..settings import Settings
+from . import replies
+from .attendance import Attendance
+from .door import Door
+from .draining import Draining
 
 STALE_AFTER_S = 10.0
-JSON = "application/json"
+READY = "/pic/ready"
+# Ends work instead of bringing it.
+_ENDS_WORK = frozenset({"/close_session"})
 
 
 class Routes:
@@ -21,21 +31,39 @@ class Routes:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._attendance = Attendance(Path(settings.control_path).parent)
 
     def add(self, *args: object, **kwargs: object) -> None:
         """Before ``http_server._setup_and_run_http_server``, and once in each HTTP worker."""
         from sglang.srt.entrypoints.http_server import app  # noqa: PLC0415 - heavy, and only here
 
-        paths = {getattr(route, "path", None) for route in app.routes}
-        handlers = {
-            "/pic/ready": self.ready,
-            "/pic/info": self.info,
-            "/pic/segments": self.segments,
-            "/pic/events": self.events,
-        }
-        for path, handler in handlers.items():
-            if path not in paths:
-                app.add_api_route(path, handler, methods=["GET"], response_model=None)
+        if any(getattr(route, "path", None) == READY for route in app.routes):
+            return
+        self._stand_at_the_door(app)
+        draining = Draining(self._attendance, self._scheduler)
+        for method, path, handler in (
+            ("GET", READY, self.ready),
+            ("GET", "/pic/info", _keyed(self.info)),
+            ("GET", "/pic/segments", _keyed(self.segments)),
+            ("GET", "/pic/events", _keyed(self.events)),
+            ("GET", "/pic/drain", _keyed(draining.state)),
+            ("POST", "/pic/drain", _keyed(draining.begin)),
+            ("DELETE", "/pic/drain", _keyed(draining.end)),
+        ):
+            app.add_api_route(path, handler, methods=[method], response_model=None)
+
+    @staticmethod
+    def admit(original: Callable[..., Any], *args: Any, path: str, **kwargs: Any) -> Any:
+        """Around ``auth.decide_request_auth``: kubelets have no key, so `/pic/ready` needs none."""
+        shown = "/health" if path == READY else path
+        return original(*args, path=shown, **kwargs)
+
+    def _stand_at_the_door(self, app: Any) -> None:
+        door = partial(Door, attendance=self._attendance, paths=_paths_of_work(app))
+        if app.middleware_stack is None:
+            app.add_middleware(door)
+        else:  # an HTTP worker loads plugins when its application has already started
+            app.middleware_stack = door(app.middleware_stack)
 
     async def _one(self, question: dict[str, Any]) -> bytes | None:
         with contextlib.suppress(OSError):
@@ -46,21 +74,28 @@ class Routes:
                     return line
         return None
 
+    async def _scheduler(self) -> dict[str, Any]:
+        answer = await self._one({"ask": "info"}) if self._settings.enabled else None
+        state: dict[str, Any] = json.loads(answer) if answer is not None else {}
+        return state
+
     async def ready(self) -> Any:
-        """200 when weights are loaded and the scheduler's loop turns, else 503 with a reason.
+        """200 when weights are loaded, the scheduler's loop turns and no drain is on; else 503.
 
         One batch may take long; SGLang's own watchdog ends a scheduler that hangs in one.
         """
+        left_s = self._attendance.drain_left_s
+        if left_s is not None:
+            n_requests = self._attendance.inside().n_requests
+            return replies.unready(f"draining: {n_requests} requests inside, {left_s:.0f} s left")
         if not self._settings.enabled:
-            return _json({"ready": True}) if _stock_is_up() else _starting()
-        answer = await self._one({"ask": "info"})
-        state = json.loads(answer) if answer is not None else {}
+            return replies.ready() if _stock_is_up() else replies.unready(replies.STARTING)
+        state = await self._scheduler()
         if not state.get("started"):
-            return _starting()
+            return replies.unready(replies.STARTING)
         if state["computing"] or state["silent_s"] < STALE_AFTER_S:
-            return _json({"ready": True})
-        reason = f"the scheduler has been silent for {state['silent_s']:.0f} s"
-        return _json({"ready": False, "reason": reason}, 503)
+            return replies.ready()
+        return replies.unready(f"the scheduler has been silent for {state['silent_s']:.0f} s")
 
     async def info(self) -> Any:
         """Settings and sizes."""
@@ -69,23 +104,23 @@ class Routes:
         del settings["control_path"]
         engine = json.loads(answer) if answer else None
         answered = answer is not None or not self._settings.enabled
-        return _json({"settings": settings, "engine": engine}, status=200 if answered else 503)
+        return replies.json_of(
+            {"settings": settings, "engine": engine}, status=200 if answered else 503
+        )
 
     async def segments(self, cursor: str | None = None) -> Any:
         """One page of what is held."""
         if not self._settings.enabled:
-            return _off()
+            return replies.off()
         answer = await self._one({"ask": "segments", "cursor": cursor})
         if answer is None:
-            return _json({"error": "the scheduler does not answer"}, status=503)
-        return _raw(answer)
+            return replies.json_of({"error": "the scheduler does not answer"}, status=503)
+        return replies.raw(answer)
 
     async def events(self, epoch: str = "", after: int | None = None) -> Any:
         """Events as newline-delimited JSON until the client leaves."""
-        from fastapi.responses import StreamingResponse  # noqa: PLC0415
-
         if not self._settings.enabled:
-            return _off()
+            return replies.off()
         question = {"ask": "events", "epoch": epoch, "after": after}
         lines = control.ask(self._settings.control_path, question)
         return StreamingResponse(_until_gone(lines), media_type="application/x-ndjson")
@@ -97,16 +132,6 @@ async def _until_gone(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             yield line
 
 
-def _raw(body: bytes, status: int = 200) -> Any:
-    from fastapi.responses import Response  # noqa: PLC0415
-
-    return Response(body, status_code=status, media_type=JSON)
-
-
-def _json(body: dict[str, Any], status: int = 200) -> Any:
-    return _raw(json.dumps(body).encode(), status)
-
-
 def _stock_is_up() -> bool:
     from sglang.srt.entrypoints import http_server  # noqa: PLC0415
     from sglang.srt.managers.tokenizer_manager import ServerStatus  # noqa: PLC0415
@@ -115,9 +140,20 @@ def _stock_is_up() -> bool:
     return state is not None and state.tokenizer_manager.server_status is ServerStatus.Up
 
 
-def _starting() -> Any:
-    return _json({"ready": False, "reason": "the scheduler has not started yet"}, 503)
+def _keyed(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Protected as SGLang's own control routes: by the admin key, else the API key, else open."""
+    from sglang.srt.utils.auth import AuthLevel, auth_level  # noqa: PLC0415
+
+    auth_level(AuthLevel.ADMIN_OPTIONAL)(handler.__func__)  # type: ignore[attr-defined]
+    return handler
 
 
-def _off() -> Any:
-    return _json({"error": "segments are not cached: start with --pic-enable"}, status=404)
+def _paths_of_work(app: Any) -> frozenset[str]:
+    """Paths whose requests are work: SGLang's own, but those that control it."""
+    routes = [
+        route.path
+        for route in app.routes
+        if {"POST", "PUT"} & set(getattr(route, "methods", None) or ())
+        and not hasattr(route.endpoint, "_auth_level")
+    ]
+    return frozenset(path for path in routes if "{" not in path) - _ENDS_WORK

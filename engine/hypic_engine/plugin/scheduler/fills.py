@@ -51,6 +51,16 @@ class Fills:
         """Seconds since the scheduler's loop last turned."""
         return time.monotonic() - self._beat_at
 
+    @property
+    def n_running(self) -> int:
+        """Requests that produce tokens."""
+        return len(self._scheduler.running_batch.reqs)
+
+    @property
+    def n_queued(self) -> int:
+        """Requests that wait, fills left out."""
+        return sum(not self.is_fill(request) for request in self._scheduler.waiting_queue)
+
     @staticmethod
     def is_fill(request: Any) -> bool:
         """Whether this is one of ours."""
@@ -178,7 +188,7 @@ class Fills:
         allocator = self._cache.token_to_kv_pool_allocator
         free = allocator.available_size() + self._cache.index.n_evictable_tokens
         self._cache.metrics.load(
-            n_running=len(self._scheduler.running_batch.reqs),
-            n_queued=sum(not self.is_fill(r) for r in self._scheduler.waiting_queue),
+            n_running=self.n_running,
+            n_queued=self.n_queued,
             kv_used_ratio=1 - free / max(allocator.size, 1),
         )

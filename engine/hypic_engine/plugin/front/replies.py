@@ -1,0 +1,38 @@
+"""Short answers of the routes under ``/pic``."""
+
+import json
+from typing import Any
+
+from fastapi.responses import Response
+
+STARTING = "the scheduler has not started yet"
+
+
+def raw(body: bytes, status: int = 200) -> Response:
+    """A body that is JSON already."""
+    return Response(body, status_code=status, media_type="application/json")
+
+
+def json_of(body: dict[str, Any], status: int = 200) -> Response:
+    """An object."""
+    return raw(json.dumps(body).encode(), status)
+
+
+def ready() -> Response:
+    """The engine takes requests."""
+    return json_of({"ready": True})
+
+
+def unready(reason: str) -> Response:
+    """What keeps the engine from being ready."""
+    return json_of({"ready": False, "reason": reason}, 503)
+
+
+def bad(error: Exception) -> Response:
+    """What is wrong with a request: the field and its limit."""
+    return json_of({"error": str(error)}, 400)
+
+
+def off() -> Response:
+    """Nothing is cached here."""
+    return json_of({"error": "segments are not cached: start with --pic-enable"}, 404)
