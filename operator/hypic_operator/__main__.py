@@ -18,6 +18,7 @@ import prometheus_client
 
 from . import cluster, connection, handlers, health
 from . import settings as configuration
+from .drainer import Drainer
 from .errors import ClusterError, OperatorError
 from .metrics import Metrics
 from .prober import Answers, HttpProber, Prober
@@ -55,7 +56,8 @@ async def run(
         answers = Answers(
             prober or HttpProber(session), wakeups.wake, metrics, period_s=settings.probe_period_s
         )
-        wakeups.start(Reconciler(api, answers, settings, metrics).reconcile)
+        reconciler = Reconciler(api, answers, Drainer(session), settings, metrics)
+        wakeups.start(reconciler.reconcile)
         if settings.metrics_port:
             prometheus_client.start_http_server(settings.metrics_port, registry=metrics.registry)
 

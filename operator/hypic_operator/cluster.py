@@ -12,8 +12,9 @@ from .connection import APPLY, MERGE, Connection, done
 from .core import names
 from .core.api import HypicCluster
 from .core.difference import Manifest
-from .core.observed import Object, Observed, owned
-from .core.plan import Reason, Ref
+from .core.observed import Object, Observed, Pod, owned
+from .core.plan import Ref, Resize
+from .core.reasons import Reason
 from .errors import NameTakenError
 from .metrics import Metrics
 
@@ -109,20 +110,37 @@ class Cluster:
         made = await self._patch(kind, path, manifest, APPLY)
         return bool(made["metadata"]["resourceVersion"] != before.get("resourceVersion"))
 
-    async def idle(self, cluster: HypicCluster, ref: Ref) -> None:
-        """Tell a set to have no pods; their running requests end first."""
-        path = _path(KINDS[ref.kind], cluster.metadata.namespace, ref.name)
-        body = {"metadata": {"uid": ref.uid}, "spec": {"replicas": 0}}
-        await self._patch(ref.kind, path, body, MERGE)
+    async def resize(self, cluster: HypicCluster, to: Resize) -> None:
+        """Tell a set how many pods it has."""
+        path = _path(KINDS["StatefulSet"], cluster.metadata.namespace, to.name)
+        body = {"metadata": {"uid": to.uid}, "spec": {"replicas": to.replicas}}
+        await self._patch("StatefulSet", path, body, MERGE)
 
-    async def delete(self, cluster: HypicCluster, ref: Ref) -> None:
-        """Delete an object if it is still the one that was seen."""
+    async def mark(self, cluster: HypicCluster, pod: Pod, drain: str | None) -> bool:
+        """Write a pod's drain annotation, None to remove it; returns whether the pod was there."""
+        path = _path(_PODS, cluster.metadata.namespace, pod.name)
+        noted = {names.ANNOTATION_DRAIN: drain}
+        # With the uid, a pod of the same name made meanwhile is not taken for this one.
+        body = {"metadata": {"uid": pod.uid, "annotations": noted}}
+        self._metrics.write_total.labels("patch", "Pod").inc()
+        status, answer = await self._connection.answer(
+            "PATCH", path, body, query=_MANAGER, content_type=MERGE
+        )
+        if status in _GONE_ALREADY:
+            return False
+        done(status, answer)
+        return True
+
+    async def delete(self, cluster: HypicCluster, ref: Ref) -> bool:
+        """Delete an object if it is still the one that was seen; returns whether it was."""
         path = _path(KINDS[ref.kind], cluster.metadata.namespace, ref.name)
         body = {"propagationPolicy": "Background", "preconditions": {"uid": ref.uid}}
         self._metrics.write_total.labels("delete", ref.kind).inc()
         status, answer = await self._connection.answer("DELETE", path, body)
-        if status not in _GONE_ALREADY:
-            done(status, answer)
+        if status in _GONE_ALREADY:
+            return False
+        done(status, answer)
+        return True
 
     async def write_status(self, cluster: HypicCluster, status: Mapping[str, Any]) -> None:
         """Replace the status that is ours."""
@@ -149,15 +167,12 @@ class Cluster:
         path = _path(KINDS[names.ROLE_KIND], metadata["namespace"], metadata["name"])
         await self._patch(names.ROLE_KIND, f"{path}/status", body, APPLY)
 
-    async def tell(
-        self, cluster: HypicCluster, reason: Reason, *, alarming: bool, at: str, name: str
-    ) -> None:
+    async def tell(self, cluster: HypicCluster, reason: Reason, *, at: str, name: str) -> None:
         """Write one event about the cluster.
 
         Args:
             cluster: what it is about.
             reason: what happened.
-            alarming: whether somebody should look.
             at: RFC 3339.
             name: the event's own, unique.
         """
@@ -173,7 +188,7 @@ class Cluster:
             },
             "reason": reason.reason,
             "message": reason.message[:1024],
-            "type": "Warning" if alarming else "Normal",
+            "type": "Warning" if reason.alarming else "Normal",
             "source": {"component": names.FIELD_MANAGER},
             "reportingComponent": names.FIELD_MANAGER,
             "firstTimestamp": at,

@@ -9,14 +9,17 @@ import uuid
 from datetime import UTC, datetime
 
 from .cluster import Cluster
-from .core import desired, refusals
+from .core import desired, drain, refusals
 from .core import plan as planning
 from .core import status as statuses
 from .core.api import HypicCluster
 from .core.desired import role
+from .core.drain import Step
 from .core.observed import Observed
-from .core.plan import Blocked, Plan, Reason
+from .core.plan import Blocked, Plan
+from .core.reasons import Reason
 from .core.status import Facts
+from .drainer import Drainer
 from .errors import RefusedError
 from .metrics import Metrics
 from .prober import Answers
@@ -30,10 +33,16 @@ class Reconciler:
     """Makes what runs match one HypicCluster a call."""
 
     def __init__(
-        self, cluster: Cluster, answers: Answers, settings: Settings, metrics: Metrics
+        self,
+        cluster: Cluster,
+        answers: Answers,
+        drainer: Drainer,
+        settings: Settings,
+        metrics: Metrics,
     ) -> None:
         self._cluster = cluster
         self._answers = answers
+        self._drainer = drainer
         self._settings = settings
         self._metrics = metrics
 
@@ -58,25 +67,30 @@ class Reconciler:
             self._answers.forget(key)
             return None
         observed = await self._cluster.observe(cluster)
-        policy = self._settings.policy
-        refusal = refusals.refusal(cluster, policy)
-        wanted = desired.children(cluster, policy, observed)
-        plan = planning.plan(cluster, observed, wanted, refusal)
-        done, blocked = await self._carry_out(cluster, observed, plan)
+        refusal = refusals.refusal(cluster, self._settings.policy)
+        where = planning.where(cluster, observed, refusal)
+        heard = await self._drainer.heard(observed, drain.victims(observed, where))
+        now, timeout_s = datetime.now(UTC), cluster.spec.drain.timeout_seconds
+        drains = drain.drains(observed, where, heard, timeout_s=timeout_s, now=now)
+        wanted = desired.children(cluster, self._settings.policy, observed)
+        plan = planning.plan(observed, wanted, refusal, where, drains)
+        done, blocked = await self._carry_out(cluster, observed, plan, now)
         due_s = self._ask_when_due(key, cluster, observed)
         record = self._answers.record(key)
-        await self._report(Facts(cluster, observed, plan, refusal, record, blocked), done)
-        return min(due_s, planning.look_again_in_s(observed, blocked), self._settings.resync_s)
+        await self._report(Facts(cluster, observed, plan, refusal, record, blocked), done, now)
+        again_s = planning.look_again_in_s(observed, plan, blocked)
+        return min(due_s, again_s, self._settings.resync_s)
 
     async def _carry_out(
-        self, cluster: HypicCluster, observed: Observed, plan: Plan
+        self, cluster: HypicCluster, observed: Observed, plan: Plan, now: datetime
     ) -> tuple[tuple[Reason, ...], Blocked | None]:
-        """Write what the plan says; the first thing that cannot be written stops no other.
+        """Do what the plan says; the first thing that cannot be written stops no other.
 
         Returns:
             What was really done, and what could not be.
         """
-        blocked, changed = plan.taken, {""}
+        changed = {""} | await self._drain(cluster, plan, now)
+        blocked = plan.taken
         for manifest in plan.apply:
             kind, name = manifest["kind"], manifest["metadata"]["name"]
             child = observed.child(kind, name)
@@ -88,11 +102,40 @@ class Reconciler:
                 words = f"{kind} {name} was refused: {error}"
                 found = Blocked(planning.component_of(manifest), error.reason, words)
                 blocked = blocked or found
-        for ref in plan.idle:
-            await self._cluster.idle(cluster, ref)
+        for to in plan.resize:
+            await self._cluster.resize(cluster, to)
+            changed.add(f"StatefulSet/{to.name}")
         for ref in plan.delete:
-            await self._cluster.delete(cluster, ref)
+            if await self._cluster.delete(cluster, ref):
+                changed.add(f"{ref.kind}/{ref.name}")
         return tuple(reason for reason in plan.reasons if reason.about in changed), blocked
+
+    async def _drain(self, cluster: HypicCluster, plan: Plan, now: datetime) -> set[str]:
+        """Carry out the steps of drains; returns the pods that were written."""
+        written = set()
+        for step in plan.drains.steps:
+            if await self._took(cluster, step, now):
+                written.add(f"Pod/{step.pod.name}")
+        return written
+
+    async def _took(self, cluster: HypicCluster, step: Step, now: datetime) -> bool:
+        """Do what a drain needs next; returns whether the pod's annotation was written."""
+        match step.act:
+            case "annotate":
+                deadline = step.deadline or now
+                return await self._cluster.mark(
+                    cluster, step.pod, deadline.isoformat(timespec="seconds")
+                )
+            case "close":
+                left_s = (step.deadline or now) - now
+                await self._drainer.close(step.pod, left_s.total_seconds())
+                return False
+            case "reopen" | "forget":
+                # Routers choose it again only when it answers, or when its drain is over anyway.
+                open_again = await self._drainer.reopen(step.pod) or step.act == "forget"
+                return open_again and await self._cluster.mark(cluster, step.pod, None)
+            case "wait" | "release":
+                return False
 
     def _ask_when_due(self, key: Key, cluster: HypicCluster, observed: Observed) -> float:
         if not statuses.reachable(cluster, observed):
@@ -100,18 +143,14 @@ class Reconciler:
         ready = frozenset(pod.name for pod in observed.pods if pod.ready)
         return self._answers.ask_when_due(key, cluster, ready)
 
-    async def _report(self, facts: Facts, done: tuple[Reason, ...]) -> None:
-        cluster, now = facts.cluster, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        status = statuses.status(facts, now=now)
+    async def _report(self, facts: Facts, done: tuple[Reason, ...], now: datetime) -> None:
+        cluster, at = facts.cluster, now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        status = statuses.status(facts, now=at)
         if status != cluster.status:
             await self._cluster.write_status(cluster, status)
         await self._report_roles(cluster, facts.observed)
-        for reason in done:
-            await self._tell(cluster, reason, now=now, alarming=False)
-        news = statuses.news(cluster, status)
-        if news is not None:
-            reason = Reason(news.reason, news.message)
-            await self._tell(cluster, reason, now=now, alarming=statuses.alarming(news))
+        for reason in (*done, *statuses.news(cluster, status)):
+            await self._tell(cluster, reason, at=at)
 
     async def _report_roles(self, cluster: HypicCluster, observed: Observed) -> None:
         for name in cluster.spec.roles:
@@ -122,11 +161,9 @@ class Reconciler:
             if child is not None and child.live.get("status") != status:
                 await self._cluster.write_role_status(child.live, status)
 
-    async def _tell(
-        self, cluster: HypicCluster, reason: Reason, *, now: str, alarming: bool
-    ) -> None:
+    async def _tell(self, cluster: HypicCluster, reason: Reason, *, at: str) -> None:
         metadata = cluster.metadata
         logger.info("%s/%s: %s", metadata.namespace, metadata.name, reason.message)
         self._metrics.decision_total.labels(reason.reason).inc()
         name = f"{metadata.name}.{uuid.uuid4().hex[:16]}"
-        await self._cluster.tell(cluster, reason, alarming=alarming, at=now, name=name)
+        await self._cluster.tell(cluster, reason, at=at, name=name)

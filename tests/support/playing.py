@@ -124,7 +124,7 @@ class Namespace:
         for ordinal in range(spec["replicas"]):
             names.append(name := f"{made['metadata']['name']}-{ordinal}")
             if self.get("Pod", name) is None:
-                self.create(_pod(made, name))
+                self.create(made_pod(made, name))
             self.patch("Pod", name, {"status": status}, sub="status")
         return names
 
@@ -151,7 +151,8 @@ class Namespace:
         return made
 
 
-def _pod(made: Mapping[str, Any], name: str) -> dict[str, Any]:
+def made_pod(made: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A pod as a StatefulSet's controller makes it."""
     template = made["spec"]["template"]
     owner = {
         "apiVersion": "apps/v1",

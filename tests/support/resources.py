@@ -148,4 +148,5 @@ def snapshot(
 def pod(made: Mapping[str, Any], name: str, status: Mapping[str, Any]) -> dict[str, Any]:
     """A pod of a StatefulSet."""
     labels = made["spec"]["template"]["metadata"]["labels"]
-    return {"metadata": {"name": name, "labels": labels}, "status": dict(status)}
+    metadata = {"name": name, "labels": labels}
+    return {"metadata": metadata, "status": {"podIP": "10.1.2.3", **status}}

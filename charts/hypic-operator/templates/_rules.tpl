@@ -26,9 +26,10 @@
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [roles, rolebindings]
   verbs: [get, list, watch, create, patch, delete]
+# Patched with the annotation that takes an engine out of the routers' choice before it goes.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch]
+  verbs: [get, list, watch, patch]
 # Listed for the reasons why pods cannot be made, such as a quota.
 - apiGroups: [""]
   resources: [events]

@@ -26,6 +26,7 @@ LABEL_ROLE = f"{GROUP}/role"
 LABEL_REVISION = f"{GROUP}/revision"
 ANNOTATION_APPLIED = f"{GROUP}/applied"
 ANNOTATION_COPIED = f"{GROUP}/copied-replicas"
+ANNOTATION_DRAIN = f"{GROUP}/drain"
 
 ROLE_BOTH = "both"
 ENGINE_PORT = 30_000

@@ -35,25 +35,52 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod of the cluster that is not being deleted."""
+    """A pod of the cluster that is not being deleted.
+
+    Attributes:
+        name: its name.
+        uid: which of the pods that have borne this name.
+        component: what it is part of.
+        revision: what its engine is; empty for a router.
+        trouble: why it takes no requests.
+        address: where it is reached; empty before it has one.
+        drain: its drain annotation; empty for none.
+        running: whether its container runs and can be reached.
+    """
 
     name: str
+    uid: str
     component: str
     revision: str
     trouble: trouble.Trouble | None
+    address: str = ""
+    drain: str = ""
+    running: bool = False
 
     @property
     def ready(self) -> bool:
         """Whether it takes requests."""
         return self.trouble is None
 
+    @property
+    def engine_set(self) -> str:
+        """The StatefulSet that an engine is of."""
+        return self.name.rpartition("-")[0]
+
+    @property
+    def ordinal(self) -> int:
+        """Which of its set's engines it is; the highest are the first to go."""
+        digits = self.name.rpartition("-")[2]
+        return int(digits) if digits.isdecimal() else -1
+
 
 @dataclass(frozen=True, slots=True)
 class EngineSet:
-    """The StatefulSet of one revision.
+    """The StatefulSet of one role and revision.
 
     Attributes:
         name: its name.
+        component: its role.
         revision: what its pods are.
         replicas: pods it is told to have.
         present: pods it has, ending ones included.
@@ -62,6 +89,7 @@ class EngineSet:
     """
 
     name: str
+    component: str
     revision: str
     replicas: int
     present: int
@@ -87,19 +115,19 @@ class Observed:
     Attributes:
         children: what the operator makes, and whatever else bears the cluster's label.
         pods: the pods that are to stay.
-        present: pods of each component and revision, ending ones included.
+        present: pods of each engine set, ending ones included.
         failures: why a StatefulSet's pods cannot be made, by its name.
     """
 
     children: tuple[Child, ...] = ()
     pods: tuple[Pod, ...] = ()
-    present: Mapping[tuple[str, str], int] | None = None
+    present: Mapping[str, int] | None = None
     failures: Mapping[str, str] | None = None
 
     @classmethod
     def of(cls, cluster: HypicCluster, children: Sequence[Object], pods: Sequence[Object]) -> Self:
         """The snapshot in objects with the cluster's label."""
-        present = Counter(_part(pod) for pod in pods)
+        present = Counter(pod["metadata"]["name"].rpartition("-")[0] for pod in pods)
         staying = tuple(_pod(pod) for pod in pods if not (_leaving(pod) or _replaced(pod)))
         return cls(tuple(_child(cluster, item) for item in children), staying, present)
 
@@ -137,16 +165,22 @@ class Observed:
         """Pods of one component, of every revision."""
         return tuple(pod for pod in self.pods if pod.component == component)
 
+    def crowded(self, component: str, revision: str) -> str:
+        """Why an engine of this role and revision finds no room, in the scheduler's words."""
+        found = (pod.trouble for pod in self.of_part(component, revision))
+        return next((item.message for item in found if item and item.crowded), "")
+
     def _set(self, child: Child) -> EngineSet:
-        component, revision = part = _part(child.live)
+        labels = _labels(child.live)
         spec = child.live.get("spec", {})
         containers = spec.get("template", {}).get("spec", {}).get("containers", ())
         return EngineSet(
             child.name,
-            revision,
+            labels.get(names.LABEL_COMPONENT, ""),
+            labels.get(names.LABEL_REVISION, ""),
             replicas=spec.get("replicas", 1),
-            present=(self.present or {}).get(part, 0),
-            ready=sum(pod.ready for pod in self.of_part(component, revision)),
+            present=(self.present or {}).get(child.name, 0),
+            ready=sum(pod.ready for pod in self.pods if pod.engine_set == child.name),
             image=next((item["image"] for item in containers if item["name"] == "engine"), ""),
         )
 
@@ -160,11 +194,6 @@ def owned(cluster: HypicCluster, item: Object) -> bool:
 def _labels(item: Object) -> Mapping[str, str]:
     found: Mapping[str, str] = item["metadata"].get("labels", {})
     return found
-
-
-def _part(item: Object) -> tuple[str, str]:
-    labels = _labels(item)
-    return labels.get(names.LABEL_COMPONENT, ""), labels.get(names.LABEL_REVISION, "")
 
 
 def _leaving(item: Object) -> bool:
@@ -183,7 +212,19 @@ def _child(cluster: HypicCluster, item: Object) -> Child:
 
 
 def _pod(item: Object) -> Pod:
-    return Pod(item["metadata"]["name"], *_part(item), trouble.of_pod(item))
+    labels, metadata, status = _labels(item), item["metadata"], item.get("status", {})
+    containers, address = status.get("containerStatuses", ()), status.get("podIP", "")
+    runs = any("running" in container.get("state", {}) for container in containers)
+    return Pod(
+        metadata["name"],
+        metadata.get("uid", ""),
+        labels.get(names.LABEL_COMPONENT, ""),
+        labels.get(names.LABEL_REVISION, ""),
+        trouble.of_pod(item),
+        address=address,
+        drain=metadata.get("annotations", {}).get(names.ANNOTATION_DRAIN, ""),
+        running=runs and bool(address),
+    )
 
 
 def _front(live: Object) -> Front:

@@ -6,29 +6,17 @@ Does not write, and does not remember: asked again after a crash it gives what i
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from . import difference, names
+from . import difference, drain, names, reasons, roll
 from .api import HypicCluster
 from .desired import engine, role
 from .difference import Manifest
-from .observed import Child, EngineSet, Observed
+from .drain import Drains
+from .observed import Child, Observed
+from .reasons import Reason
 from .refusals import Refusal
+from .roll import Asked, Roll
 
 SOON_S = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why something is done, told as an event.
-
-    Attributes:
-        reason: CamelCase word.
-        message: for people.
-        about: the object, as `kind/name`, that must really have changed for it to be told.
-    """
-
-    reason: str
-    message: str
-    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +36,7 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """An object to be deleted or scaled."""
+    """An object to be deleted."""
 
     kind: str
     name: str
@@ -56,22 +44,12 @@ class Ref:
 
 
 @dataclass(frozen=True, slots=True)
-class Roll:
-    """Where the engines are on the way from one revision to another.
+class Resize:
+    """An engine set of another revision that is to have fewer pods."""
 
-    Attributes:
-        wanted: the revision that the spec asks for.
-        serving: the revision that requests are served from; empty before the first is ready.
-        complete: whether all engines of the wanted revision are ready, in every role.
-        keep: sets of other revisions that stay until then.
-        retire: sets of other revisions that go.
-    """
-
-    wanted: str
-    serving: str
-    complete: bool
-    keep: tuple[EngineSet, ...] = ()
-    retire: tuple[EngineSet, ...] = ()
+    name: str
+    uid: str
+    replicas: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,78 +58,76 @@ class Plan:
 
     Attributes:
         roll: where the engines are.
+        drains: pods that are told to finish, or to go on after all.
         apply: manifests that differ from what is there, in order.
-        idle: sets that are told to have no pods any more.
+        resize: sets of other revisions that are to have fewer pods.
         delete: objects that are not wanted any more.
         taken: why something cannot be made, by what others own.
         reasons: what is done, for events.
     """
 
     roll: Roll
+    drains: Drains
     apply: tuple[Manifest, ...] = ()
-    idle: tuple[Ref, ...] = ()
+    resize: tuple[Resize, ...] = ()
     delete: tuple[Ref, ...] = ()
     taken: Blocked | None = None
     reasons: tuple[Reason, ...] = ()
 
 
-def roll(cluster: HypicCluster, observed: Observed) -> Roll:
-    """Which revision serves, and which sets stay for it.
-
-    A set of another revision stays while the wanted one is not complete, if it is the one that
-    served last or has ready engines; a revision that never came up holds nobody back.
-    """
+def where(cluster: HypicCluster, observed: Observed, refusal: Refusal | None) -> Roll:
+    """How many engines of which revision there are to be now."""
     wanted = engine.revision(cluster)
-    sets = {item.name: item for item in observed.sets()}
-    present = {
-        name: sets.pop(names.engine_set(cluster, name, wanted), None) for name in cluster.spec.roles
+    served_last = str(cluster.status.get("prefill", {}).get("revision", ""))
+    if refusal is not None:
+        return roll.still(observed, wanted, served_last)
+    sizes: dict[str, int] = {
+        name: role.replicas(cluster, name, observed) for name in cluster.spec.roles
     }
-    complete = all(
-        item is not None and item.ready >= role.replicas(cluster, name, observed)
-        for name, item in present.items()
-    )
-    before = str(cluster.status.get("prefill", {}).get("revision", ""))
-    others = tuple(sets[name] for name in sorted(sets))
-    if complete:
-        return Roll(wanted, wanted, complete=True, retire=others)
-    keep = tuple(item for item in others if item.ready or item.revision == before)
-    if before not in {wanted, *(item.revision for item in keep)}:
-        before = next((item.revision for item in keep), "")
-    retire = tuple(item for item in others if item not in keep)
-    return Roll(wanted, before, complete=False, keep=keep, retire=retire)
+    asked = Asked(wanted, sizes)
+    return roll.roll(asked, observed, served_last=served_last)
 
 
 def plan(
-    cluster: HypicCluster,
     observed: Observed,
     wanted: Sequence[Manifest],
     refusal: Refusal | None,
+    where: Roll,
+    drains: Drains,
 ) -> Plan:
     """What to write now; nothing while a refusal stands, so that what serves goes on serving."""
-    where = roll(cluster, observed)
     if refusal is not None:
-        return Plan(where)
-    signed = tuple(difference.signed(manifest) for manifest in wanted)
+        return Plan(where, drains)
+    sized = (_sized(manifest, where, drains) for manifest in wanted)
+    signed = tuple(difference.signed(manifest) for manifest in sized)
     taken = next((c for c in (_child(observed, m) for m in signed) if c and not c.owned), None)
     changed = tuple(
         manifest
         for manifest in signed
         if _changes(_child(observed, manifest), manifest) and not _early(observed, where, manifest)
     )
-    idle = tuple(_ref(observed, item) for item in where.retire if item.replicas)
-    empty = tuple(_ref(observed, item) for item in where.retire if not item.replicas | item.present)
+    empty = tuple(
+        _ref(observed, item.name) for item in where.retire if not (item.replicas or item.present)
+    )
     return Plan(
         where,
+        drains,
         apply=changed,
-        idle=idle,
+        resize=_resized(observed, where, drains),
         delete=(*empty, *_unwanted(observed, signed)),
         taken=None if taken is None else _taken(taken),
-        reasons=_reasons(observed, where, changed),
+        reasons=(
+            *reasons.of_objects(observed, where, changed),
+            *reasons.of_drains(observed, where, drains),
+            *reasons.of_revisions(where, {ref.name for ref in empty}),
+        ),
     )
 
 
-def look_again_in_s(observed: Observed, blocked: Blocked | None) -> float:
+def look_again_in_s(observed: Observed, plan: Plan, blocked: Blocked | None) -> float:
     """Seconds until a look without a cause: soon for what no watch would tell."""
+    if plan.drains.going:
+        return drain.LOOK_AGAIN_S
     return SOON_S if observed.short() or blocked is not None else float("inf")
 
 
@@ -162,6 +138,15 @@ def component_of(manifest: Manifest) -> str:
 
 def _child(observed: Observed, manifest: Manifest) -> Child | None:
     return observed.child(manifest["kind"], manifest["metadata"]["name"])
+
+
+def _sized(manifest: Manifest, where: Roll, drains: Drains) -> Manifest:
+    """The manifest of a set with the number of pods that it may have now."""
+    if manifest["kind"] != "StatefulSet":
+        return manifest
+    goal = (where.goals or {}).get(component_of(manifest), 0)
+    replicas = (drains.sizes or {}).get(manifest["metadata"]["name"], goal)
+    return {**manifest, "spec": {**manifest["spec"], "replicas": replicas}}
 
 
 def _changes(child: Child | None, manifest: Manifest) -> bool:
@@ -176,6 +161,15 @@ def _early(observed: Observed, where: Roll, manifest: Manifest) -> bool:
     return bool(there and where.keep and manifest["kind"] == "Deployment")
 
 
+def _resized(observed: Observed, where: Roll, drains: Drains) -> tuple[Resize, ...]:
+    sizes = drains.sizes or {}
+    return tuple(
+        Resize(item.name, _ref(observed, item.name).uid, sizes[item.name])
+        for item in (*where.keep, *where.retire)
+        if sizes.get(item.name, item.replicas) < item.replicas
+    )
+
+
 def _unwanted(observed: Observed, wanted: Sequence[Manifest]) -> tuple[Ref, ...]:
     """Children of an earlier version, or with an earlier name; engine sets have their roll."""
     kept = {(item["kind"], item["metadata"]["name"]) for item in wanted}
@@ -187,9 +181,9 @@ def _unwanted(observed: Observed, wanted: Sequence[Manifest]) -> tuple[Ref, ...]
     )
 
 
-def _ref(observed: Observed, item: EngineSet) -> Ref:
-    child = observed.child("StatefulSet", item.name)
-    return Ref("StatefulSet", item.name, child.live["metadata"]["uid"] if child else "")
+def _ref(observed: Observed, name: str) -> Ref:
+    child = observed.child("StatefulSet", name)
+    return Ref("StatefulSet", name, child.live["metadata"]["uid"] if child else "")
 
 
 def _taken(child: Child) -> Blocked:
@@ -200,24 +194,3 @@ def _taken(child: Child) -> Blocked:
         f"HypicCluster another name"
     )
     return Blocked(component_of(child.live), "NameTaken", message)
-
-
-def _reasons(observed: Observed, where: Roll, changed: Sequence[Manifest]) -> tuple[Reason, ...]:
-    reasons = []
-    for manifest in changed:
-        child = _child(observed, manifest)
-        kind, name = manifest["kind"], manifest["metadata"]["name"]
-        about = f"{kind}/{name}"
-        if child is None and kind == "StatefulSet":
-            beside = ", ".join(item.revision for item in where.keep)
-            said = f" beside {beside}, which keeps serving" if beside else ""
-            words = f"Started revision {where.wanted}{said}"
-            reasons.append(Reason("RevisionStarted", words, about))
-        elif child is not None and difference.same_fingerprint(child.live, manifest):
-            words = f"Put back what somebody changed in {kind} {name}"
-            reasons.append(Reason("EditUndone", words, about))
-    for item in (item for item in where.retire if item.replicas):
-        why = f"{where.wanted} is ready" if where.complete else "it never became ready"
-        words = f"Stopped revision {item.revision}: {why}"
-        reasons.append(Reason("RevisionRetired", words))
-    return tuple(reasons)

@@ -12,6 +12,7 @@ from .api import HypicCluster
 from .desired import role
 from .observed import Front, Observed
 from .plan import Blocked, Plan
+from .reasons import Reason
 from .refusals import Refusal
 
 ConditionType = Literal[
@@ -66,6 +67,8 @@ def status(facts: Facts, *, now: str) -> dict[str, Any]:
     prefill = {"desired": desired, "ready": ready, "summary": f"{ready}/{desired}"}
     if where.serving:
         prefill["revision"] = where.serving
+    if facts.plan.drains.going:
+        prefill["draining"] = len(facts.plan.drains.going)
     return {
         "observedGeneration": cluster.metadata.generation,
         "url": names.url(cluster),
@@ -93,18 +96,15 @@ def served_before(cluster: HypicCluster) -> bool:
     return _before(cluster, "Serving").get("status") == "True"
 
 
-def news(cluster: HypicCluster, after: Mapping[str, Any]) -> Condition | None:
-    """The condition Ready where its status or reason is another now: worth one event."""
+def news(cluster: HypicCluster, after: Mapping[str, Any]) -> tuple[Reason, ...]:
+    """What the condition Ready says, where its status or reason is another now: one event."""
     old = _before(cluster, "Ready")
-    item = next(item for item in after["conditions"] if item["type"] == "Ready")
-    if (item["status"], item["reason"]) == (old.get("status"), old.get("reason")):
-        return None
-    return Condition("Ready", item["status"], item["reason"], item["message"])
-
-
-def alarming(condition: Condition) -> bool:
-    """Whether somebody should look, unlike for what ends by itself."""
-    return condition.status != "True" and condition.reason not in _PASSING
+    new = next(item for item in after["conditions"] if item["type"] == "Ready")
+    if (new["status"], new["reason"]) == (old.get("status"), old.get("reason")):
+        return ()
+    # Somebody should look, except at what ends by itself.
+    alarming = new["status"] != "True" and new["reason"] not in _PASSING
+    return (Reason(new["reason"], new["message"], alarming=alarming),)
 
 
 def _before(cluster: HypicCluster, kind: str) -> Mapping[str, Any]:
@@ -225,6 +225,16 @@ def _serving(facts: Facts) -> Condition:
     return Condition("Serving", "False", "NotAsked", "the first request for a token is on its way")
 
 
+def _beside(facts: Facts) -> str:
+    """What happens to the engines of other revisions meanwhile."""
+    words = ""
+    if facts.plan.roll.crowded:
+        words += f"; old engines make room for it, because {facts.plan.roll.crowded}"
+    if facts.plan.drains.going:
+        words += f"; draining: {facts.plan.drains.words}"
+    return words
+
+
 def _progressing(facts: Facts, router: Condition) -> Condition:
     where, front = facts.plan.roll, facts.observed.front(facts.cluster)
     if facts.refusal is not None:
@@ -236,7 +246,11 @@ def _progressing(facts: Facts, router: Condition) -> Condition:
     if found is not None and found.lasting:
         return Condition("Progressing", "False", found.reason, f"revision {where.wanted} is stuck")
     if not where.complete:
-        return Condition("Progressing", "True", "Starting", f"revision {where.wanted} is starting")
+        words = f"revision {where.wanted} is starting{_beside(facts)}"
+        return Condition("Progressing", "True", "Starting", words)
+    if facts.plan.drains.going:
+        words = f"draining: {facts.plan.drains.words}"
+        return Condition("Progressing", "True", "Draining", words)
     if where.retire:
         going = ", ".join(item.revision for item in where.retire)
         return Condition("Progressing", "True", "Retiring", f"revision {going} is being stopped")

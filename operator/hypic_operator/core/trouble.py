@@ -9,10 +9,16 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from . import names
+
 _PULL = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
 _STARTING = {"ContainerCreating", "PodInitializing", ""}
 _BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*"(: )?(ErrImagePull: )?')
 _NO_CLAIM = re.compile(r'persistentvolumeclaim "([^"]+)" not found')
+# What the scheduler says of nodes that would do if they were not full.
+_NO_ROOM = re.compile(
+    r"Insufficient |Too many pods|cannot allocate all claims|anti-affinity|free ports"
+)
 _MESSAGE_LIMIT = 400
 _KILLED = 137
 _MORE_MEMORY = {
@@ -52,11 +58,18 @@ class Trouble:
         """Whether it stays until somebody acts; loading and starting end by themselves."""
         return self.rank > Rank.STARTING
 
+    @property
+    def crowded(self) -> bool:
+        """Whether it would have room if another engine went."""
+        return self.rank is Rank.UNSCHEDULABLE and _NO_ROOM.search(self.message) is not None
+
 
 def of_pod(pod: Mapping[str, Any]) -> Trouble | None:
     """What keeps this pod from being ready; None when it is ready."""
     status = pod.get("status", {})
     conditions = {item["type"]: item for item in status.get("conditions", ())}
+    if names.ANNOTATION_DRAIN in pod["metadata"].get("annotations", {}):
+        return Trouble("Draining", f"{pod['metadata']['name']} is draining", Rank.STARTING)
     if conditions.get("Ready", {}).get("status") == "True":
         return None
     lost_at = conditions.get("Ready", {}).get("lastTransitionTime") or ""

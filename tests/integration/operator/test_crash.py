@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
 from hypic_operator import connection
 from hypic_operator.cluster import Cluster
 from hypic_operator.connection import Connection
+from hypic_operator.drainer import Drainer
 from hypic_operator.errors import UnavailableError
 from hypic_operator.metrics import Metrics
 from hypic_operator.prober import Answers
@@ -46,8 +48,9 @@ async def _look(namespace: Namespace, cluster: str, *, at: int = 0, sent: bool =
     metrics = Metrics(CollectorRegistry())
     settings = Settings(resources.POLICY)
     answers = Answers(PlayedProber(), lambda _: None, metrics, period_s=60.0)
-    async with Cluster(dying, metrics) as api:
-        await Reconciler(api, answers, settings, metrics).reconcile(Key(namespace.name, cluster))
+    async with Cluster(dying, metrics) as api, aiohttp.ClientSession() as session:
+        reconciler = Reconciler(api, answers, Drainer(session), settings, metrics)
+        await reconciler.reconcile(Key(namespace.name, cluster))
     await answers.close()
     return dying.writes
 

@@ -6,6 +6,7 @@ import pytest
 from hypic_operator.core.serving import Answer
 
 from ...support import resources
+from ...support.controllers import Controllers
 from ...support.playing import LABEL, Namespace, PlayedProber
 from ...support.waiting import eventually
 from .conftest import Operating
@@ -179,18 +180,18 @@ def test_a_new_revision_grows_beside_the_old_one_and_then_replaces_it(
         old = namespace.bring_up("demo")["metadata"]["name"]
         namespace.patch("HypicCluster", "demo", {"spec": {"pic": {"seam": "16"}}})
         sets = eventually(lambda: namespace.sets("demo"), until=lambda seen: len(seen) == 2)
-        assert [item["spec"]["replicas"] for item in sets] == [2, 2]
         (new,) = (item for item in sets if item["metadata"]["name"] != old)
+        assert new["spec"]["replicas"] == 1
         namespace.play_pods(new, resources.loading())
         namespace.until("demo", "Progressing", "True", "Starting")
         assert (namespace.get("StatefulSet", old) or {})["spec"]["replicas"] == 2
-        namespace.play_pods(new, resources.READY)
-        eventually(lambda: (namespace.get("StatefulSet", old) or {})["spec"]["replicas"] == 0)
-        for ordinal in range(2):
-            namespace.delete("Pod", f"{old}-{ordinal}")
-        eventually(lambda: namespace.get("StatefulSet", old) is None)
-        namespace.until("demo", "Progressing", "False", "Settled")
-        namespace.until("demo", "Ready", "True")
+        with Controllers(namespace):
+            eventually(lambda: namespace.get("StatefulSet", old) is None)
+            namespace.until("demo", "Progressing", "False", "Settled")
+            namespace.until("demo", "Ready", "True")
+        (left,) = namespace.sets("demo")
+        assert left["metadata"]["name"] == new["metadata"]["name"]
+        assert left["spec"]["replicas"] == 2
 
 
 def test_a_bad_revision_leaves_the_good_one_serving_until_the_spec_is_taken_back(

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from hypic_operator.core import desired, plan, refusals, serving, status
+from hypic_operator.core import refusals, serving, status
 from hypic_operator.core.api import HypicCluster
 from hypic_operator.core.desired import engine
 from hypic_operator.core.observed import Observed
@@ -11,6 +11,7 @@ from hypic_operator.core.serving import Answer, Record
 from hypic_operator.core.status import Condition, Facts
 
 from ...support import resources
+from ...support.planned import planned
 
 TOKEN = Answer(token=True, reason="TokenReceived", message="got one")
 NONE = Answer(token=False, reason="NoAnswer", message="no answer")
@@ -26,10 +27,8 @@ def _facts(
     blocked: Blocked | None = None,
 ) -> Facts:
     refusal = refusals.refusal(cluster, resources.POLICY)
-    wanted = desired.children(cluster, resources.POLICY, observed)
-    planned = plan.plan(cluster, observed, wanted, refusal)
     asked = record or Record().with_answer(TOKEN, now_s=1.0, ready=frozenset())
-    return Facts(cluster, observed, planned, refusal, asked, blocked)
+    return Facts(cluster, observed, planned(cluster, observed, refusal), refusal, asked, blocked)
 
 
 def _conditions(facts: Facts) -> dict[str, Condition]:
@@ -151,7 +150,6 @@ def test_an_engine_that_falls_silent_takes_the_cluster_with_it() -> None:
     for kind in ("Ready", "PrefillReady", "Progressing"):
         assert found[kind].reason == "NotAnswering"
     assert "deleting the pod" in found["Ready"].message
-    assert status.alarming(found["Ready"])
 
 
 def test_a_router_that_cannot_be_made_says_why() -> None:
@@ -276,12 +274,14 @@ def test_the_time_of_a_condition_moves_only_with_its_status() -> None:
 def test_only_a_change_of_ready_is_news() -> None:
     cluster = resources.cluster()
     first = status.status(_facts(cluster, _whole(cluster)), now=NOW)
-    assert status.news(cluster, first) is not None
-    known = resources.cluster(status=first)
-    assert status.news(known, first) is None
+    assert [(item.reason, item.alarming) for item in status.news(cluster, first)] == [
+        ("Serving", False)
+    ]
+    assert status.news(resources.cluster(status=first), first) == ()
 
 
-def test_what_ends_by_itself_alarms_nobody() -> None:
-    assert not status.alarming(Condition("Ready", "True", "Serving", ""))
-    assert not status.alarming(Condition("Ready", "False", "Loading", ""))
-    assert status.alarming(Condition("Ready", "False", "OOMKilled", ""))
+@pytest.mark.parametrize(("reason", "alarming"), [("Loading", False), ("OOMKilled", True)])
+def test_what_ends_by_itself_alarms_nobody(reason: str, alarming: bool) -> None:
+    ready = {"type": "Ready", "status": "False", "reason": reason, "message": "m"}
+    (found,) = status.news(resources.cluster(), {"conditions": [ready]})
+    assert found.alarming is alarming
