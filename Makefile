@@ -12,7 +12,7 @@ ENGINE_RUN = env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=$(CURDIR)/build/engine-si
 # What the router is compared with; no part of the product.
 PEERS := $(HYPIC_CACHE)/peers
 
-.PHONY: help demo test unit ops integration e2e gpu bench-router bench-stacks bench-ttft lint types format sync lock engine-site images generate check-generated clean
+.PHONY: help demo test unit ops integration e2e gpu bench-router bench-policies bench-stacks bench-ttft lint types format sync lock engine-site images generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -87,6 +87,9 @@ bench-stacks: sync $(PEERS)/stamp ## HTTP servers and clients on the router's pa
 $(PEERS)/stamp: benchmarks/peers.txt | sync
 	.venv/bin/uv pip install -q --python $(PY) --target $(PEERS) -r benchmarks/peers.txt
 	touch $@
+
+bench-policies: sync ## what each way to choose finds in caches, simulated
+	$(PY) benchmarks/policies.py
 
 bench-ttft: engine-site ## time to first token on shuffled documents, against stock SGLang
 	$(ENGINE_RUN) benchmarks/ttft.py $$($(PYTHON3) -m local model)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from .core import breaker as breakers
 from .core.breaker import Breaker
 from .core.choose import Choice
+from .core.heat import Heat, after_request
+from .core.pressure import Pressure, after_eviction
 from .core.residency import Residency
 from .core.workers import Address, Fleet, Health, Load, Rates, State, Worker
 from .errors import ClosingError, EngineError, LostError
@@ -61,6 +63,7 @@ class FleetStore:
         self._clock = clock
         self._entries: dict[str, _Entry] = {}
         self._rates = Rates()
+        self._heat, self._pressure = Heat(), Pressure()
         self._snapshot: Fleet | None = None
         self._discovered = False
 
@@ -69,7 +72,7 @@ class FleetStore:
         """The fleet as it is now."""
         if self._snapshot is None:
             workers = tuple(entry.worker for entry in self._entries.values())
-            self._snapshot = Fleet(workers, self._rates)
+            self._snapshot = Fleet(workers, self._rates, self._heat, self._pressure)
         return self._snapshot
 
     @property
@@ -118,6 +121,12 @@ class FleetStore:
 
     def holds(self, at: Address, residency: Residency) -> None:
         """What an engine holds has become known, or unknown."""
+        entry = self._entries.get(at.name)
+        before = entry.worker.residency.evicted_tokens if entry is not None else 0
+        if entry is not None and residency.evicted_tokens > before:
+            held = {name: one.worker.residency.n_tokens for name, one in self._entries.items()}
+            n_tokens = residency.evicted_tokens - before
+            self._pressure = after_eviction(self._pressure, at.name, n_tokens, held_tokens=held)
         self._change(at, lambda worker: replace(worker, residency=residency))
 
     def lost(self, at: Address) -> None:
@@ -140,6 +149,7 @@ class FleetStore:
         if (entry := self._entries.get(at.name)) is not None:
             entry.tickets.add(ticket)
         digests = choice.size.segments
+        self._heat = after_request(self._heat, digests, self._clock())
         self._change_load(at, lambda load: load.with_work(choice.work_tokens, digests))
         self._change_breaker(at, breakers.sent)
         self._learn_sizes(choice)
@@ -181,13 +191,19 @@ class FleetStore:
     def _learn_speed(self, ticket: Ticket) -> None:
         """Prefill speed, from streams that had their engine to themselves."""
         cold = ticket.choice.cold_tokens
-        if ticket.alone and ticket.choice.stream and cold >= SMALLEST_MEASURED_TOKENS:
-            speed = cold / max(self._clock() - ticket.sent_s, 1e-3)
-            kept = self._rates.fill_tokens_per_s
-            self._rates = replace(
-                self._rates,
-                fill_tokens_per_s=min(max(kept + SPEED_LEARNING * (speed - kept), 50.0), 1e6),
-            )
+        if not (ticket.alone and ticket.choice.stream and cold >= SMALLEST_MEASURED_TOKENS):
+            return
+        speed = cold / max(self._clock() - ticket.sent_s, 1e-3)
+        usual = _moved(self._rates.fill_tokens_per_s, speed)
+        self._rates = replace(self._rates, fill_tokens_per_s=usual)
+        own = ticket.choice.worker.fill_tokens_per_s
+        own = _moved(own, speed) if own else speed
+        self._change(ticket.at, lambda worker: replace(worker, fill_tokens_per_s=own))
+
+
+def _moved(kept: float, measured: float) -> float:
+    """A speed that is kept, once it was measured again."""
+    return min(max(kept + SPEED_LEARNING * (measured - kept), 50.0), 1e6)
 
 
 def _same(one: Address, other: Address) -> bool:
@@ -206,6 +222,7 @@ def published(fleet: Fleet, now_s: float) -> list[dict[str, object]]:
             "requests": worker.load.requests,
             "work_tokens": round(worker.load.tokens),
             "segments": len(worker.residency.keys),
+            "directory_full": worker.residency.full,
             "epoch": worker.residency.epoch,
             "seq": worker.residency.seq,
             "breaker": worker.breaker.state(now_s),

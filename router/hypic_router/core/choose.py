@@ -6,13 +6,21 @@ Does not count the work it gives out; `fleet` does, in the same step of the even
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from .offer import Offer, Sizes, survey
 from .prompt import Prompt
-from .score import Offer, Policy, Sizes, survey
+from .score import LEAST_LOAD, Policy, charge_s
 from .workers import Fleet, State, Worker
 
 # Costs closer than this are equal: the rotating start decides, so that a burst spreads.
 TIE_S = 1e-6
-SPREAD = "spread"
+# Others hold more: it gets copies, because they have more to do.
+COPIED = "copied"
+# It would not have been cheapest, had another not needed a copy too many.
+BOUNDED = "bounded"
+WORDS = {
+    COPIED: "; gets copies of {n} segments whose holders have more to do",
+    BOUNDED: "; has more to do than another, which would need copies that are not worth it",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +94,35 @@ def choose(
         return None
     start = turn % len(workers)
     workers = workers[start:] + workers[:start]
-    names = {worker.at.name for worker in workers}
-    others = [worker for worker in fleet.workers if worker.at.name not in names]
-    size, offers = survey(prompt, workers, others, fleet.rates)
+    if not prompt.segments:
+        policy = (policy.plain if prompt.prefix else LEAST_LOAD) or policy
+    size, offers = survey(prompt, workers, fleet)
     costs = [policy.cost(prompt, size, offer, fleet.rates) for offer in offers]
-    lowest = min(costs) + TIE_S
-    chosen = next(offer for offer, cost in zip(offers, costs, strict=True) if cost <= lowest)
-    reason = policy.words(prompt, size, chosen, fleet.rates)
-    label = policy.label or _label(chosen, offers)
-    if label == SPREAD:
-        reason += "; another holds more but has more to do"
+    label, reason = policy.label, ""
+    if label:
+        chosen = _cheapest(offers, costs)
+    else:
+        charged = [
+            cost + charge_s(offer, fleet.rates) for cost, offer in zip(costs, offers, strict=True)
+        ]
+        chosen = _cheapest(offers, charged)
+        label = _label(chosen, offers, _cheapest(offers, costs))
+        reason = WORDS.get(label, "").format(n=chosen.n_copied)
+    reason = policy.words(prompt, size, chosen, fleet.rates) + reason
     return Choice(chosen, size, label, reason, prompt.stream)
 
 
-def _label(chosen: Offer, offers: Sequence[Offer]) -> str:
-    """Why the cheapest engine is the cheapest."""
+def _cheapest(offers: Sequence[Offer], costs: Sequence[float]) -> Offer:
+    lowest = min(costs) + TIE_S
+    return next(offer for offer, cost in zip(offers, costs, strict=True) if cost <= lowest)
+
+
+def _label(chosen: Offer, offers: Sequence[Offer], uncharged: Offer) -> str:
+    """Why the engine was chosen, given the one that is cheapest without charges for copies."""
     if chosen.held_tokens < max(offer.held_tokens for offer in offers):
-        return SPREAD
+        return COPIED
+    if uncharged.held_tokens < chosen.held_tokens:
+        return BOUNDED
     return "held" if chosen.n_held else "least_load"
 
 

@@ -18,10 +18,6 @@ BEGINNING_CHARS = 1_024
 BEGINNING_IDS = 256
 
 
-class NoPromptError(RequestError):
-    """There is nothing to generate from, which an engine says better than the router can."""
-
-
 @dataclass(frozen=True, slots=True)
 class Segment:
     """A part of a prompt that an engine may hold.
@@ -97,10 +93,10 @@ def prompts(
         options: one for all prompts, or one for each.
 
     Raises:
-        NoPromptError: there is nothing in it.
+        RequestError: there is nothing in it.
     """
     if value is None or value in ("", []):
-        raise NoPromptError(field, "is empty: there is no prompt")
+        raise RequestError(field, "is empty: there is no prompt")
     if isinstance(value, str):
         return [_text(value, field, scope)]
     if not isinstance(value, list):
@@ -121,16 +117,25 @@ def chat(messages: object, scope: Scope) -> list[Cut]:
     """The one prompt that chat messages make.
 
     Raises:
-        NoPromptError: there are none.
+        RequestError: there are none.
     """
     if messages is None or messages == []:
-        raise NoPromptError("messages", "is empty: there is no prompt")
+        raise RequestError("messages", "is empty: there is no prompt")
     if not isinstance(messages, list):
         return [Cut()]
     texts = [text for message in messages for text in _texts(message)]
     pieces = tuple(piece for text in texts for piece in _between_separators(text, scope))
-    beginning = texts[0][:BEGINNING_CHARS] if texts else ""
-    return [Cut(pieces, sum(map(_n_bytes, texts)), beginning=beginning)]
+    return [Cut(pieces, sum(map(_n_bytes, texts)), beginning=_beginning(messages))]
+
+
+def _beginning(messages: Sequence[object]) -> str:
+    """What all turns of a conversation share: everything up to its first user message."""
+    texts: list[str] = []
+    for message in messages:
+        texts += (text[:BEGINNING_CHARS] for text in _texts(message))
+        if isinstance(message, Mapping) and message.get("role") == "user":
+            break
+    return "\n".join(texts)
 
 
 def _n_bytes(text: str) -> int:
@@ -140,7 +145,7 @@ def _n_bytes(text: str) -> int:
 def _text(text: str, field: str, scope: Scope) -> Cut:
     pieces = split(text, scope.separator)
     if not pieces:
-        raise NoPromptError(field, "holds only separators: there is no prompt")
+        raise RequestError(field, "holds only separators: there is no prompt")
     named = tuple(scope.text(piece) for piece in pieces[:-1])
     return Cut(named, _n_bytes(text), beginning=text[:BEGINNING_CHARS])
 

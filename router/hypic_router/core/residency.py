@@ -22,13 +22,23 @@ from hypic_engine.contract.events import (
 
 from .layered import Layered
 
+# About 60 MB of the router's memory. Segments beyond it count as not held until others are gone.
+MOST_DIGESTS = 131_072
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One digest's segment: the engine's key of it and its length."""
+    """One digest's segment.
+
+    Attributes:
+        key: the engine's own name of it.
+        n_tokens: its length.
+        fetch_bytes: what has to be brought in from host memory before it can be used.
+    """
 
     key: str
     n_tokens: int
+    fetch_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +51,8 @@ class Residency:
         stale: whether events were missed, so that a snapshot must be read before following on.
         digests: request digest to the segment that it reaches.
         keys: engine key to its digests.
+        n_tokens: of all segments.
+        evicted_tokens: of segments that it dropped since its snapshot.
     """
 
     epoch: str = ""
@@ -48,60 +60,86 @@ class Residency:
     stale: bool = True
     digests: Layered[str, Held] = field(default_factory=Layered)
     keys: Layered[str, tuple[str, ...]] = field(default_factory=Layered)
+    n_tokens: int = 0
+    evicted_tokens: int = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no room to remember more."""
+        return len(self.digests) >= MOST_DIGESTS
 
     def held(self, digest: str) -> int | None:
         """Tokens of the segment with this digest, ``None`` when it is not held."""
         found = self.digests.get(digest)
         return None if found is None else found.n_tokens
 
-    def lengths(self, digests: AbstractSet[str]) -> dict[str, int]:
-        """Tokens of those segments among ``digests`` that are held."""
+    def among(self, digests: AbstractSet[str]) -> dict[str, Held]:
+        """Those segments among ``digests`` that are held."""
         # Asked of every engine for every request: most hold none, and sets find that out fastest.
         layers = self.digests
         near = digests & layers.base.keys()
         if layers.top:
             near |= digests & layers.top.keys()
         held = ((digest, layers.get(digest)) for digest in near)
-        return {digest: one.n_tokens for digest, one in held if one is not None}
+        return {digest: one for digest, one in held if one is not None}
 
 
 NOTHING = Residency()
 
 
-@dataclass(slots=True)
 class _Changes:
     """What a batch of lines changes, seen over the residency it starts from."""
 
-    start: Residency
-    digests: dict[str, Held | None] = field(default_factory=dict)
-    keys: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
+    def __init__(self, start: Residency) -> None:
+        self._start = start
+        self._digests: dict[str, Held | None] = {}
+        self._keys: dict[str, tuple[str, ...] | None] = {}
+        self._room = MOST_DIGESTS - len(start.digests)
+        self._added_tokens = self._evicted_tokens = 0
 
     def _digests_of(self, key: str) -> tuple[str, ...]:
-        found = self.keys[key] if key in self.keys else self.start.keys.get(key)
+        found = self._keys[key] if key in self._keys else self._start.keys.get(key)
         return found or ()
 
     def _held(self, digest: str) -> Held | None:
-        return self.digests[digest] if digest in self.digests else self.start.digests.get(digest)
+        if digest in self._digests:
+            return self._digests[digest]
+        return self._start.digests.get(digest)
 
     def add(self, item: Item) -> None:
+        fetch_bytes = item.bytes if item.tier == "host" else 0
         known = self._digests_of(item.key)
-        self.keys[item.key] = known + tuple(d for d in item.digests if d not in known)
-        for digest in self.keys[item.key] or ():
-            self.digests[digest] = Held(item.key, item.n_tokens)
+        kept = dict.fromkeys(known)
+        for digest in dict.fromkeys((*kept, *item.digests)):
+            if self._held(digest) is None:
+                if self._room == 0:
+                    continue
+                self._room -= 1
+            kept[digest] = None
+            self._digests[digest] = Held(item.key, item.n_tokens, fetch_bytes)
+        if kept:
+            self._keys[item.key] = tuple(kept)
+            self._added_tokens += 0 if known else item.n_tokens
 
     def remove(self, key: str) -> None:
+        n_tokens = 0
         for digest in self._digests_of(key):
             held = self._held(digest)
             if held is not None and held.key == key:
-                self.digests[digest] = None
-        self.keys[key] = None
+                self._digests[digest] = None
+                self._room += 1
+                n_tokens = held.n_tokens
+        self._keys[key] = None
+        self._evicted_tokens += n_tokens
 
     def applied(self, seq: int) -> Residency:
         return replace(
-            self.start,
+            self._start,
             seq=seq,
-            digests=self.start.digests.with_changes(self.digests),
-            keys=self.start.keys.with_changes(self.keys),
+            digests=self._start.digests.with_changes(self._digests),
+            keys=self._start.keys.with_changes(self._keys),
+            n_tokens=self._start.n_tokens + self._added_tokens - self._evicted_tokens,
+            evicted_tokens=self._start.evicted_tokens + self._evicted_tokens,
         )
 
 

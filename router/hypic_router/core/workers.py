@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from .breaker import CLOSED, Breaker
+from .heat import Heat
 from .layered import Layered
+from .pressure import Pressure
 from .residency import NOTHING, Residency
 
 
@@ -94,6 +96,7 @@ class Worker:
         residency: the segments it holds.
         load: what it is doing for us.
         breaker: what recent failures advise.
+        fill_tokens_per_s: its own prefill speed; 0 until it was measured.
     """
 
     at: Address
@@ -101,6 +104,7 @@ class Worker:
     residency: Residency = NOTHING
     load: Load = IDLE
     breaker: Breaker = CLOSED
+    fill_tokens_per_s: float = 0.0
 
     @property
     def state(self) -> State:
@@ -128,7 +132,9 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """All engines at one moment."""
+    """All engines at one moment, and what is known of costs and of the traffic."""
 
     workers: tuple[Worker, ...] = ()
     rates: Rates = Rates()
+    heat: Heat = field(default_factory=Heat)
+    pressure: Pressure = field(default_factory=Pressure)

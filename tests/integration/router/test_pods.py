@@ -60,6 +60,7 @@ async def cluster(api, request):
             async with routing(
                 [],
                 ready=2,
+                policy="round_robin",
                 kube_api=kube,
                 cluster=name,
                 namespace=NAMESPACE,

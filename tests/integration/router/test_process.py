@@ -121,9 +121,9 @@ async def test_the_log_is_json_lines_with_the_choice_and_without_the_prompt():
         assert (
             await ask(router.url, "/generate", body, headers=("x-request-id: r7",))
         ).status == 200
-        assert (await ask(router.url, "/generate", raw=SECRET.encode())).status == 400
+        assert (await ask(router.url, "/generate", {"prompt": SECRET})).status == 400
         line = await router.said("Chose an engine")
         assert (line["request_id"], line["engine"]) == ("r7", engine.url)
-        assert line["choice"] == "least_load"
+        assert line["choice"] == "prefix"
         await router.said("Refused a request")
         assert SECRET not in json.dumps(router.lines)

@@ -9,9 +9,12 @@ from hypic_engine.contract.events import Item, Page
 from hypic_router.core import breaker as breakers
 from hypic_router.core.choose import choose, nobody
 from hypic_router.core.cut import Segment
+from hypic_router.core.heat import Heat, after_request
+from hypic_router.core.offer import sizes
+from hypic_router.core.pressure import Pressure
 from hypic_router.core.prompt import Prompt
-from hypic_router.core.residency import NOTHING, with_page
-from hypic_router.core.score import POLICIES, sizes
+from hypic_router.core.residency import NOTHING, Held, with_page
+from hypic_router.core.score import POLICIES
 from hypic_router.core.workers import Address, Fleet, Health, Load, Rates, State, Worker
 
 READY = Health(State.READY, "")
@@ -54,25 +57,35 @@ def test_the_engine_that_holds_most_tokens_is_chosen(turn):
     assert choice.cold_tokens == pytest.approx(2_010)
 
 
-def test_without_segments_the_least_loaded_is_chosen():
+def test_without_a_prompt_the_least_loaded_is_chosen():
     workers = [worker("one", tokens=50), worker("two", tokens=10), worker("three", tokens=900)]
     choice = chosen(asking(), workers)
     assert (choice.worker.at.name, choice.label) == ("two", "least_load")
 
 
-def test_a_busy_holder_is_passed_by_when_waiting_costs_more_than_filling():
-    near, far = worker("holder", "a", tokens=900), worker("idle")
+def test_equal_beginnings_without_segments_stay_together_until_there_is_much_to_do():
+    idle = [worker(f"{i}") for i in range(4)]
+    homes = {chosen(asking(prefix="p"), idle, turn=turn).worker.at.name for turn in range(8)}
+    assert len(homes) == 1
+    busy = [replace(w, load=Load(9, 9_000.0)) if w.at.name in homes else w for w in idle]
+    choice = chosen(asking(prefix="p"), busy)
+    assert choice.worker.at.name not in homes
+    assert choice.label == "prefix"
+
+
+def test_a_busy_holder_is_passed_by_when_waiting_costs_twice_as_much_as_filling():
+    near, far = worker("holder", "a", tokens=1_900), worker("idle")
     assert chosen(asking("a"), [near, far]).worker.at.name == "holder"
-    busier = replace(near, load=Load(3, 1_100.0))
+    busier = replace(near, load=Load(3, 2_100.0))
     choice = chosen(asking("a"), [busier, far])
-    assert (choice.worker.at.name, choice.label) == ("idle", "spread")
-    assert "another holds more but has more to do" in choice.reason
+    assert (choice.worker.at.name, choice.label) == ("idle", "copied")
+    assert "gets copies of 1 segments whose holders have more to do" in choice.reason
 
 
-def test_a_smaller_holder_with_less_to_do_counts_as_spread_too():
+def test_a_smaller_holder_with_less_to_do_gets_copies_too():
     workers = [worker("most", "a", "b", tokens=9_000), worker("some", "a")]
     choice = chosen(asking("a", "b"), workers)
-    assert (choice.worker.at.name, choice.label) == ("some", "spread")
+    assert (choice.worker.at.name, choice.label) == ("some", "copied")
 
 
 def test_segments_that_an_engine_is_filling_count_as_held():
@@ -121,7 +134,7 @@ def test_what_is_missing_is_named():
 
 
 def test_sizes_are_exact_where_an_engine_has_told_them_and_guessed_elsewhere():
-    size = sizes(asking("a", "x"), [{}, {"a": 1_000}], Rates(bytes_per_token=2.0))
+    size = sizes(asking("a", "x"), [{}, {"a": Held("a", 1_000)}], Rates(bytes_per_token=2.0))
     assert size.segments == {"a": 1_000, "x": 1_000.0}
     assert size.total == 2_020
     assert (size.measured_bytes, size.measured_tokens) == (4_000, 1_000)
@@ -134,7 +147,7 @@ def test_ids_count_as_they_are():
 
 
 def test_a_segment_that_is_sent_twice_is_counted_twice_and_measured_once():
-    size = sizes(asking("a", "a", query_bytes=0), [{"a": 1_000}], Rates())
+    size = sizes(asking("a", "a", query_bytes=0), [{"a": Held("a", 1_000)}], Rates())
     assert size.total == 2_000
     assert size.measured_tokens == 1_000
 
@@ -175,11 +188,77 @@ def test_a_burst_over_equal_engines_gives_none_more_than_twice_the_mean(n_engine
     workers = {
         f"{i}": worker(f"{i}", *(("a", "b", "c") if i == 0 else ())) for i in range(n_engines)
     }
-    prompt = replace(asking("a", "b", "c"), output_tokens=32)
+    prompt, heat = replace(asking("a", "b", "c"), output_tokens=32), Heat()
     for turn in range(n_requests):
-        choice = chosen(prompt, workers.values(), turn=turn)
+        fleet = Fleet(tuple(workers.values()), heat=heat)
+        choice = choose(prompt, fleet, POLICIES["segment"], turn=turn, now_s=1.0)
+        heat = after_request(heat, choice.size.segments, 1.0)
         name = choice.worker.at.name
         load = choice.worker.load.with_work(choice.work_tokens, choice.size.segments)
         workers[name] = replace(workers[name], load=load)
     most = max(w.load.requests for w in workers.values())
-    assert most <= max(2 * n_requests / n_engines, 8)
+    # Until each engine has its copies, the first one has done twice the work of filling them.
+    assert most <= max(2 * n_requests / n_engines, 9)
+
+
+def test_a_faster_engine_is_preferred_only_when_it_is_notably_faster():
+    slow, fast = worker("slow", fill_tokens_per_s=8_000.0), worker("fast")
+    for speed, expected in ((9_000.0, {"slow", "fast"}), (16_000.0, {"fast"})):
+        workers = [slow, replace(fast, fill_tokens_per_s=speed)]
+        names = {chosen(asking("a"), workers, turn=turn).worker.at.name for turn in range(4)}
+        assert names == expected
+
+
+def test_what_lies_in_host_memory_costs_its_way_back():
+    item = Item("a", ("a",), DOCS["a"], 4_000_000_000, "host")
+    far = replace(worker("far"), residency=with_page(NOTHING, Page("e", 0, (item,), None)))
+    assert chosen(asking("a"), [far, worker("near", "a")], turn=0).worker.at.name == "near"
+
+
+def test_an_engine_that_throws_out_more_than_others_is_given_less_to_fill():
+    workers = [worker("churns"), worker("keeps")]
+    pressure = Pressure({"churns": 3_000.0, "keeps": 1_000.0})
+    fleet = Fleet(tuple(workers), pressure=pressure)
+    names = {
+        choose(asking("a"), fleet, POLICIES["segment"], turn=turn, now_s=0.0).worker.at.name
+        for turn in range(4)
+    }
+    assert names == {"keeps"}
+
+
+def heated(share_of_a):
+    heat = Heat()
+    for i in range(1_000):
+        heat = after_request(heat, ["a"] if i < 1_000 * share_of_a else ["other"], 1.0)
+    return heat
+
+
+def test_a_hot_segment_is_copied_sooner_than_waiting_would_say():
+    holder, idle = worker("holder", "a", tokens=600), [worker(f"{i}") for i in range(3)]
+    for share, expected in ((0.9, "copied"), (0.01, "held")):
+        fleet = Fleet((holder, *idle), heat=heated(share))
+        choice = choose(asking("a"), fleet, POLICIES["segment"], turn=0, now_s=1.0)
+        assert choice.label == expected
+
+
+def test_a_segment_is_not_copied_beyond_its_share_of_the_traffic():
+    holders = [worker(f"holder-{i}", "a", tokens=2_500) for i in range(2)]
+    idle = [worker(f"{i}") for i in range(6)]
+    cold, hot = (
+        choose(
+            asking("a"),
+            Fleet((*holders, *idle), heat=heated(share)),
+            POLICIES["segment"],
+            turn=0,
+            now_s=1.0,
+        )
+        for share in (0.01, 0.9)
+    )
+    assert (cold.label, hot.label) == ("bounded", "copied")
+    assert "copies that are not worth it" in cold.reason
+
+
+def test_a_holder_that_is_very_far_behind_does_not_keep_a_request():
+    holders = [worker(f"holder-{i}", "a", tokens=9_000) for i in range(2)]
+    fleet = Fleet((*holders, *(worker(f"{i}") for i in range(6))), heat=heated(0.01))
+    assert choose(asking("a"), fleet, POLICIES["segment"], turn=0, now_s=1.0).label == "copied"

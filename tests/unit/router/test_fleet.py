@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from hypic_engine.contract.events import Item, Page
+from hypic_engine.contract.events import Item, Page, Removed
 from hypic_router.core.choose import choose
 from hypic_router.core.cut import Segment
 from hypic_router.core.prompt import Prompt
-from hypic_router.core.residency import NOTHING, with_page
+from hypic_router.core.residency import NOTHING, after, with_page
 from hypic_router.core.score import POLICIES
 from hypic_router.core.workers import Address, Health, State
 from hypic_router.fleet import FleetStore, published
@@ -157,3 +157,29 @@ def test_the_fleet_is_shown_with_its_reasons(store):
     assert shown[0]["state"] == "unready"
     assert shown[0]["reason"] == "weights are loading"
     assert shown[1]["draining"] is False
+
+
+def test_an_engine_that_throws_out_segments_is_under_pressure_until_it_starts_anew(store):
+    page = Page("e", 0, (Item("k", ("d",), 1_000, 1), Item("l", ("m",), 500, 1)), None)
+    held = with_page(NOTHING, page)
+    store.holds(ONE, held)
+    assert store.snapshot.pressure.of("one") == 0.0
+    store.holds(ONE, after(held, [Removed(1, "l")]))
+    assert store.snapshot.pressure.of("one") == 2.0
+    store.holds(ONE, NOTHING)
+    assert store.snapshot.pressure.of("one") == 2.0
+
+
+def test_what_is_asked_for_often_is_known_to_the_next_choice(store):
+    for _ in range(30):
+        store.ended(send(store))
+    assert store.snapshot.heat.share("d") > 0.7
+
+
+def test_each_engine_has_a_speed_of_its_own(store, clock):
+    ticket = send(store)
+    clock.now_s += 0.1
+    store.answered(ticket)
+    speeds = {w.at.name: w.fill_tokens_per_s for w in store.snapshot.workers}
+    assert speeds.pop(ticket.at.name) == pytest.approx(10_000)
+    assert set(speeds.values()) == {0.0}

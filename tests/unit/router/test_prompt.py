@@ -210,3 +210,15 @@ def test_sizes_are_in_bytes_of_text():
 def test_equal_beginnings_have_equal_names():
     one, same = read(CHAT, user("x" * 2_000 + "a")), read(CHAT, user("x" * 2_000 + "b"))
     assert one.prefix == same.prefix != read(CHAT, user("y")).prefix
+
+
+def test_the_turns_of_a_conversation_begin_alike_and_other_conversations_do_not():
+    def said(*contents):
+        roles = ("system", "user", "assistant", "user")
+        pairs = zip(roles, contents, strict=False)
+        return {"messages": [{"role": role, "content": content} for role, content in pairs]}
+
+    first = read(CHAT, said("Be brief.", "Where is the quay?"))
+    later = read(CHAT, said("Be brief.", "Where is the quay?", "North.", "And the lock?"))
+    other = read(CHAT, said("Be brief.", "When is high tide?"))
+    assert first.prefix == later.prefix != other.prefix

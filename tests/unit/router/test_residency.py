@@ -15,6 +15,7 @@ from hypic_engine.contract.events import (
     Removed,
     Stored,
 )
+from hypic_router.core import residency as residencies
 from hypic_router.core.residency import NOTHING, Residency, after, with_page
 
 
@@ -137,3 +138,28 @@ def test_any_batches_with_any_repeats_end_where_the_engine_is(steps, cuts, repla
         now = after(now, lines[max(start - replay, 0) : end])
     assert set(held(now)) == {f"d-{key}" for key in engine}
     assert {key for key, _ in now.keys.items()} == engine
+
+
+def test_what_was_thrown_out_is_counted_and_what_is_held_too():
+    assert (SYNCED.n_tokens, SYNCED.evicted_tokens) == (12, 0)
+    now = after(SYNCED, [Stored(11, item("c", n_tokens=9)), Removed(12, "b"), Removed(13, "x")])
+    assert (now.n_tokens, now.evicted_tokens) == (14, 7)
+    now = after(now, [Alias(14, item("a", "d-a2"))])
+    assert (now.n_tokens, now.evicted_tokens) == (14, 7)
+
+
+def test_a_segment_in_host_memory_is_held_at_the_price_of_fetching_it():
+    away = Item("h", ("d-h",), 5, 1_000, "host")
+    now = after(SYNCED, [Stored(11, away)])
+    assert now.among({"d-h", "d-a"})["d-h"].fetch_bytes == 1_000
+    assert now.among({"d-h", "d-a"})["d-a"].fetch_bytes == 0
+
+
+def test_a_full_directory_remembers_what_it_has_and_takes_more_once_there_is_room(monkeypatch):
+    monkeypatch.setattr(residencies, "MOST_DIGESTS", 4)
+    now = after(SYNCED, [Stored(11, item("c")), Stored(12, item("d")), Stored(13, item("e", "e"))])
+    assert now.full
+    assert sorted(held(now)) == ["d-a", "d-b", "d-b2", "d-c"]
+    now = after(now, [Removed(14, "e"), Removed(15, "b"), Stored(16, item("f"))])
+    assert sorted(held(now)) == ["d-a", "d-c", "d-f"]
+    assert not now.full

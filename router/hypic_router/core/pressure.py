@@ -1,0 +1,39 @@
+"""How hard each engine's memory is used: what it had to throw out lately, against the others.
+
+An engine that throws out more than its peers throws out what was used more recently, so what is
+filled there costs more than its time. Does not know what was thrown out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """Tokens that engines threw out, the more recent ones counting more."""
+
+    evicted: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, engine: str) -> float:
+        """0 while it has room, 1 when it throws out as much as the mean."""
+        mine = self.evicted.get(engine)
+        return mine * len(self.evicted) / sum(self.evicted.values()) if mine else 0.0
+
+
+def after_eviction(
+    pressure: Pressure, engine: str, n_tokens: int, *, held_tokens: Mapping[str, int]
+) -> Pressure:
+    """The pressure once an engine has thrown out ``n_tokens``.
+
+    What was thrown out before counts less by the share of all memory that this is, so that the
+    past is as long as it takes to fill the memory of all engines once.
+
+    Args:
+        pressure: before.
+        engine: its name.
+        n_tokens: what it threw out.
+        held_tokens: what each engine of the fleet holds.
+    """
+    kept = max(1.0 - n_tokens / max(sum(held_tokens.values()), 1), 0.0)
+    evicted = {name: pressure.evicted.get(name, 0.0) * kept for name in held_tokens}
+    return Pressure(evicted | {engine: evicted.get(engine, 0.0) + n_tokens})
