@@ -172,9 +172,9 @@ async def aiohttp_server() -> None:
 
 
 async def wire_server() -> None:
-    from hypic_router.server import Connection, listen
     from hypic_router.settings import Limits
-    from hypic_router.upstream import Upstream
+    from hypic_router.wire.server import Connection, listen
+    from hypic_router.wire.upstream import Upstream
 
     upstream = Upstream(connect_s=2.0)
 

@@ -28,6 +28,10 @@ class RequestError(HypicError):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
         self.field = field
+        self._message = message
+
+    def __reduce__(self) -> tuple[type["RequestError"], tuple[str, str]]:
+        return type(self), (self.field, self._message)
 
 
 class ContractError(HypicError):

@@ -9,19 +9,21 @@ from collections.abc import AsyncIterator
 
 import uvloop
 
-from . import logs, server, settings
+from . import logs, settings
 from .app import Back, Front, Running
-from .bodies import Bodies
 from .core.workers import Address
 from .discovery import static
 from .discovery.pods import Pods
 from .exchange import Tools
 from .fleet import FleetStore
 from .metrics import Metrics
+from .parsing import Parser
 from .proxy import Proxy
 from .settings import Settings
-from .upstream import Upstream
 from .watch.supervisor import Supervisor
+from .wire.bodies import Bodies
+from .wire.server import CUT_S, listen
+from .wire.upstream import Upstream
 
 log = logging.getLogger(__name__)
 
@@ -53,12 +55,13 @@ async def serve(
     upstream = Upstream(connect_s=chosen.limits.connect_s)
     tools = Tools(store, upstream, metrics, chosen.limits)
     proxy = Proxy(tools, policy=chosen.policy)
-    front = Front(chosen, tools, proxy, running, bodies)
+    parser = Parser()
+    front = Front(chosen, tools, proxy, running, bodies, parser)
     back = Back(chosen, tools, running, bodies)
     supervisor = Supervisor(store, metrics, chosen.probing)
     watching = asyncio.create_task(supervisor.run(_discovered(chosen)))
     listening = [
-        await server.listen(handle, host=chosen.host, port=port, limits=chosen.limits)
+        await listen(handle, host=chosen.host, port=port, limits=chosen.limits)
         for handle, port in ((front.serve, chosen.port), (back.serve, chosen.metrics_port))
     ]
     ports = (listening[0].port, listening[1].port)
@@ -77,6 +80,7 @@ async def serve(
         for one in listening:
             await one.close()
         upstream.close()
+        parser.close()
 
 
 async def _leave(chosen: Settings, running: Running, store: FleetStore) -> None:
@@ -90,7 +94,7 @@ async def _leave(chosen: Settings, running: Running, store: FleetStore) -> None:
     store.abandon()
     if running.count:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(running.idle.wait(), server.CUT_S)
+            await asyncio.wait_for(running.idle.wait(), CUT_S)
     log.info("Left", extra={"running": running.count})
 
 

@@ -7,8 +7,8 @@ import asyncio
 import json
 import logging
 import re
+import secrets
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,17 +16,19 @@ from typing import Any
 from hypic_engine.errors import RequestError
 
 from . import errors
-from .bodies import Bodies
 from .call import Call
 from .core.choose import candidates, nobody
-from .core.prompt import Endpoint, Prompt, prompt
+from .core.cut import NoPromptError
+from .core.prompt import Endpoint, Prompt
 from .errors import RouterError
 from .exchange import Tools
 from .fleet import published
+from .parsing import Parser
 from .proxy import Proxy
-from .server import Connection
 from .settings import Settings
+from .wire.bodies import Bodies
 from .wire.request import Request
+from .wire.server import Connection
 
 REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 CLIENT_LEFT = 499
@@ -54,13 +56,20 @@ class Front:
     """The port that clients use."""
 
     def __init__(
-        self, settings: Settings, tools: Tools, proxy: Proxy, running: Running, bodies: Bodies
+        self,
+        settings: Settings,
+        tools: Tools,
+        proxy: Proxy,
+        running: Running,
+        bodies: Bodies,
+        parser: Parser,
     ) -> None:
         self._settings = settings
         self._tools = tools
         self._proxy = proxy
         self._running = running
         self._bodies = bodies
+        self._parser = parser
         generating = {str(endpoint): {"POST": self._generate} for endpoint in Endpoint}
         errands = {path: {"POST": self._errand} for path in ERRANDS}
         self._routes: Mapping[str, Mapping[str, Route]] = {
@@ -144,8 +153,17 @@ class Front:
     async def _generate(self, connection: Connection) -> int:
         endpoint = Endpoint(connection.request.path)
         async with self._bodies.read(connection.request) as body:
-            wanted = prompt(endpoint, body, self._settings.names)
+            wanted = await self._prompt(endpoint, body)
             return await self._proxy.serve(_call(connection, "POST", body), wanted, connection)
+
+    async def _prompt(self, endpoint: Endpoint, body: bytes) -> Prompt:
+        """What the body asks for; one that asks for nothing is an engine's to refuse, if any is."""
+        try:
+            return await self._parser.prompt(endpoint, body, self._settings.names)
+        except NoPromptError:
+            if not candidates(self._tools.store.snapshot, (), time.monotonic()):
+                raise
+            return Prompt()
 
     async def _errand(self, connection: Connection) -> int:
         method = "GET" if connection.request.method == "HEAD" else connection.request.method
@@ -240,4 +258,4 @@ def _call(connection: Connection, method: str, body: bytes) -> Call:
 
 def _request_id(request: Request) -> str:
     given = request.headers.get("x-request-id", "")
-    return given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+    return given if REQUEST_ID.fullmatch(given) else secrets.token_hex(16)

@@ -19,7 +19,7 @@ from .errors import BrokenError, DrainingError, EngineError, LateError
 from .fleet import FleetStore, Ticket
 from .metrics import Metrics
 from .settings import Limits
-from .upstream import Answer, Upstream
+from .wire.upstream import Answer, Upstream
 
 # A plain answer up to this size is sent whole, so that one that breaks off can be asked again.
 WHOLE_BYTES = 1 << 20

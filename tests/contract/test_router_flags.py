@@ -7,10 +7,11 @@ import pytest
 from hypic_operator.core import names
 from hypic_operator.core.api import Policy
 from hypic_operator.core.desired import router
-from hypic_router import server, settings
+from hypic_router import settings
 from hypic_router.core.pods import CLUSTER_LABEL, ROLE_LABEL, ROLES
 from hypic_router.core.prompt import Names
 from hypic_router.core.score import POLICIES
+from hypic_router.wire import server
 
 from ..support import resources
 from ..support.routers import routing

@@ -18,6 +18,10 @@ BEGINNING_CHARS = 1_024
 BEGINNING_IDS = 256
 
 
+class NoPromptError(RequestError):
+    """There is nothing to generate from, which an engine says better than the router can."""
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """A part of a prompt that an engine may hold.
@@ -93,10 +97,10 @@ def prompts(
         options: one for all prompts, or one for each.
 
     Raises:
-        RequestError: there is nothing in it.
+        NoPromptError: there is nothing in it.
     """
     if value is None or value in ("", []):
-        raise RequestError(field, "is empty: there is no prompt")
+        raise NoPromptError(field, "is empty: there is no prompt")
     if isinstance(value, str):
         return [_text(value, field, scope)]
     if not isinstance(value, list):
@@ -117,10 +121,10 @@ def chat(messages: object, scope: Scope) -> list[Cut]:
     """The one prompt that chat messages make.
 
     Raises:
-        RequestError: there are none.
+        NoPromptError: there are none.
     """
     if messages is None or messages == []:
-        raise RequestError("messages", "is empty: there is no prompt")
+        raise NoPromptError("messages", "is empty: there is no prompt")
     if not isinstance(messages, list):
         return [Cut()]
     texts = [text for message in messages for text in _texts(message)]
@@ -145,7 +149,7 @@ def _n_bytes(text: str) -> int:
 def _text(text: str, field: str, scope: Scope) -> Cut:
     pieces = split(text, scope.separator)
     if not pieces:
-        raise RequestError(field, "holds only separators: there is no prompt")
+        raise NoPromptError(field, "holds only separators: there is no prompt")
     named = tuple(scope.text(piece) for piece in pieces[:-1])
     return Cut(named, _n_bytes(text), beginning=text[:BEGINNING_CHARS])
 

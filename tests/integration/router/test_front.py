@@ -231,9 +231,10 @@ async def test_the_openai_sdk_works(router):
         assert "".join(p.choices[0].delta.content for p in parts if p.choices) == "abc"
         assert parts[-1].usage.prompt_tokens_details.cached_tokens == 0
         assert [model.id async for model in client.models.list()] == ["tiny"]
-        with pytest.raises(openai.BadRequestError, match="messages") as caught:
-            await client.chat.completions.create(model="tiny", messages=[])
-        assert caught.value.param == "messages"
+        wrong = {"custom_params": {"pic": {"enabled": 1}}}
+        with pytest.raises(openai.BadRequestError, match="true or false") as caught:
+            await client.chat.completions.create(model="tiny", messages=messages, extra_body=wrong)
+        assert caught.value.param == "custom_params.pic.enabled"
 
 
 async def test_metrics_have_the_names_that_others_read(router):

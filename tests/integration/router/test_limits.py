@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+import time
 
 import pytest
 
 from hypic_router.settings import Limits
 
-from ...support.fake_engine import answers, hangs
+from ...support.fake_engine import answers, hangs, plain, says
 from ...support.routers import routing
 from ...support.wire import Call, ask, eventually
 
@@ -21,9 +22,6 @@ from ...support.wire import Call, ask, eventually
         (b'{"messages":[{"role":"user","content":"a"}],"temperature":NaN}', "body"),
         (b"[" * 100_000, "body"),
         (b"\xff\xfe\x00", "body"),
-        (b"{}", "messages"),
-        (b'{"messages": []}', "messages"),
-        (b'{"messages": null}', "messages"),
     ],
 )
 async def test_bad_bodies_get_400_that_names_the_field(router, engine, raw, param):
@@ -33,6 +31,69 @@ async def test_bad_bodies_get_400_that_names_the_field(router, engine, raw, para
     assert error["param"] == param
     assert param in error["message"]
     assert error["type"] == "invalid_request_error"
+    assert not engine.generated
+
+
+NO_PROMPT = [
+    ("/v1/chat/completions", {"messages": []}),
+    ("/v1/chat/completions", {"messages": None}),
+    ("/v1/chat/completions", {}),
+    ("/v1/completions", {"prompt": "<<PIC_SEP>>"}),
+    ("/generate", {"input_ids": []}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), NO_PROMPT)
+async def test_a_body_without_a_prompt_is_the_engines_to_refuse(router, engine, path, body):
+    engine.behave = says(plain(400, {"object": "error", "message": "Messages cannot be empty."}))
+    reply = await ask(router.url, path, body)
+    assert (reply.status, reply.json()["object"]) == (400, "error")
+    assert engine.generated[0].json() == body
+
+
+@pytest.mark.parametrize(("path", "body"), NO_PROMPT)
+async def test_without_an_engine_the_router_refuses_a_body_without_a_prompt(path, body):
+    async with routing([], ready=0) as router:
+        reply = await ask(router.url, path, body)
+        assert reply.status == 400
+        assert reply.json()["error"]["param"] in ("messages", "prompt", "input_ids")
+
+
+async def test_a_body_that_only_pythons_parser_reads_is_passed_on_as_it_is(router, engine):
+    raw = b'{"text": "\\ud83d lone", "text": "last", "seed": 123456789012345678901234567890}'
+    assert (await ask(router.url, "/generate", raw=raw)).status == 200
+    assert engine.generated[0].body == raw
+
+
+async def test_a_long_body_stalls_nobody_and_its_segments_are_known(router, engine):
+    ids = list(range(1_000_000))
+    params = {"custom_params": {"pic": {"segment_ends": [400_000, 900_000]}}}
+    engine.behave = says(plain(200, {"text": "ok"}))
+    engine._use = lambda _: 0  # which would stall this process itself
+    stalls = []
+
+    async def watch():
+        while True:
+            began_s = time.monotonic()
+            await asyncio.sleep(0.001)
+            stalls.append(time.monotonic() - began_s)
+
+    raw = json.dumps({"input_ids": ids, "sampling_params": params}).encode()
+    watching = asyncio.create_task(watch())
+    reply = await ask(router.url, "/generate", raw=raw, headers=("x-hypic-explain: 1",))
+    watching.cancel()
+    assert reply.status == 200
+    assert "of 2 segments" in reply.header("x-hypic-choice")
+    assert engine.generated[0].body == raw
+    assert max(stalls) < 0.5
+
+
+async def test_a_long_body_that_is_wrong_gets_400_that_names_the_field(router, engine):
+    text = "<<PIC_SEP>>".join("document " * 10_000 for _ in range(17))
+    for _ in range(2):
+        reply = await ask(router.url, "/generate", {"text": text})
+        assert reply.status == 400
+        assert reply.json()["error"]["param"] == "prompt"
     assert not engine.generated
 
 

@@ -121,7 +121,7 @@ async def test_the_log_is_json_lines_with_the_choice_and_without_the_prompt():
         assert (
             await ask(router.url, "/generate", body, headers=("x-request-id: r7",))
         ).status == 200
-        assert (await ask(router.url, "/generate", {"prompt": SECRET})).status == 400
+        assert (await ask(router.url, "/generate", raw=SECRET.encode())).status == 400
         line = await router.said("Chose an engine")
         assert (line["request_id"], line["engine"]) == ("r7", engine.url)
         assert line["choice"] == "prefix"

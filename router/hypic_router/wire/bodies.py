@@ -9,9 +9,9 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from .errors import BodyTooLargeError, BodyTooSlowError, CrowdedError
-from .settings import Limits
-from .wire.request import Request
+from ..errors import BodyTooLargeError, BodyTooSlowError, CrowdedError
+from ..settings import Limits
+from .request import Request
 
 
 @dataclass(slots=True)

@@ -8,12 +8,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .call import Reply
-from .errors import BadHttpError
-from .settings import Limits
-from .wire.inbound import Inbound, Serving
-from .wire.request import Request
-from .wire.response import head
+from ..call import Reply
+from ..errors import BadHttpError
+from ..settings import Limits
+from .inbound import Inbound, Serving
+from .request import Request
+from .response import head
 
 EXPOSED = "x-request-id, x-hypic-engine, x-hypic-choice, retry-after"
 METHODS = "GET, HEAD, POST, OPTIONS"

@@ -12,8 +12,8 @@ from weakref import WeakValueDictionary
 
 from multidict import CIMultiDict
 
-from .errors import UnreachableError
-from .wire.outbound import Outbound
+from ..errors import UnreachableError
+from .outbound import Outbound
 
 Headers = Iterable[tuple[str, str]]
 
