@@ -6,8 +6,10 @@ Holds no logic of its own.
 import asyncio
 import logging
 import signal
+import socket
 import sys
 import threading
+import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from http import HTTPStatus
@@ -16,7 +18,7 @@ import aiohttp
 import kopf
 import prometheus_client
 
-from . import cluster, connection, handlers, health
+from . import cluster, connection, handlers, health, leader
 from . import settings as configuration
 from .drainer import Drainer
 from .errors import ClusterError, OperatorError
@@ -50,8 +52,9 @@ async def run(
     async with (
         health.answering(settings.health_port),
         aiohttp.ClientSession() as session,
-        cluster.Cluster(connection.Connection(reached_by), metrics) as api,
+        connection.Connection(reached_by) as link,
     ):
+        api = cluster.Cluster(link, metrics)
         wakeups = Wakeups()
         answers = Answers(
             prober or HttpProber(session), wakeups.wake, metrics, period_s=settings.probe_period_s
@@ -66,9 +69,20 @@ async def run(
             await answers.close()
 
         stop, stopped = stop or asyncio.Event(), False
-        while not stopped and await _kind_is_served(api, stop):
-            registry = handlers.registry(wakeups.wake, close, reached_by)
-            stopped = await _watch(settings, registry, api, stop)
+        _heed_signals(stop)
+        candidate = _candidate(settings, link)
+        async with leader.leading(candidate, stop, wakeups.end) as leads:
+            while leads and not stopped and await _kind_is_served(api, stop):
+                registry = handlers.registry(wakeups.wake, close, reached_by)
+                stopped = await _watch(settings, registry, api, stop)
+
+
+def _candidate(settings: Settings, link: connection.Connection) -> leader.Leader | None:
+    if not settings.lease:
+        return None
+    namespace, name = settings.lease.split("/")
+    identity = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+    return leader.Leader(link, namespace, name, identity)
 
 
 async def _watch(

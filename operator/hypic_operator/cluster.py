@@ -6,7 +6,7 @@ Decides nothing. Objects stay plain JSON, because server-side apply must send ex
 import asyncio
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Self, cast
+from typing import Any, cast
 
 from .connection import APPLY, MERGE, Connection, done
 from .core import names
@@ -42,12 +42,6 @@ class Cluster:
     def __init__(self, connection: Connection, metrics: Metrics) -> None:
         self._connection = connection
         self._metrics = metrics
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._connection.close()
 
     async def serves_our_kinds(self) -> bool:
         """Whether both CustomResourceDefinitions are installed."""

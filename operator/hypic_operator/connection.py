@@ -7,7 +7,7 @@ asynchronous transport, which knows how to authenticate and to renew a pod's tok
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Self
 
 import aiohttp
 from kubernetes.aio import client as kubernetes
@@ -63,8 +63,10 @@ class Connection:
         self._client: Any = kubernetes.ApiClient(reached_by)  # has types in part
         self._host = reached_by.host
 
-    async def close(self) -> None:
-        """End open connections."""
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
         await self._client.close()
 
     async def answer(

@@ -2,6 +2,7 @@
 
     OperatorError
     +-- SettingsError           a flag or variable has a value that cannot work
+    +-- LeadershipLostError     another operator may act now
     +-- ClusterError            a request to kube-apiserver did not do what was asked
         +-- RefusedError        it said no and will say no again until something is changed
         |   +-- NameTakenError  an object of that name exists and belongs to somebody else
@@ -17,6 +18,13 @@ class OperatorError(Exception):
 
 class SettingsError(OperatorError):
     """A flag or variable has a value that cannot work; the message names it and what is allowed."""
+
+
+class LeadershipLostError(OperatorError):
+    """The Lease could not be renewed, so another operator may act now."""
+
+    def __init__(self) -> None:
+        super().__init__("the Lease could not be renewed; another operator may act now")
 
 
 class ClusterError(OperatorError):

@@ -22,6 +22,7 @@ class Settings:
     Attributes:
         namespaces: where it works; empty for the whole cluster.
         policy: what HypicClusters get and may have.
+        lease: namespace/name of the Lease that the one who acts must hold; empty for none.
         metrics_port: of Prometheus metrics; 0 for none.
         health_port: of /healthz; 0 for none.
         probe_period_s: how often a token is asked for at rest.
@@ -33,6 +34,7 @@ class Settings:
 
     policy: Policy
     namespaces: tuple[str, ...] = ()
+    lease: str = ""
     metrics_port: int = 9_090
     health_port: int = 8_080
     probe_period_s: float = 60.0
@@ -53,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
     add("--router-image", help="image of routers; required")
     add("--image-pull-policy", help="where the spec does not say (IfNotPresent)")
     add("--allow-host-path", action="store_true", default=None, help="let folders of nodes be used")
+    add("--lease", help="NAMESPACE/NAME of the Lease that the one of several operators holds")
     add("--metrics-port", help="of Prometheus metrics; 0 for none (9090)")
     add("--health-port", help="of GET /healthz; 0 for none (8080)")
     add("--probe-period-s", help="how often a token is asked for at rest (60)")
@@ -91,6 +94,7 @@ def settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settin
     return Settings(
         policy,
         tuple(dict.fromkeys(namespaces)),
+        lease=_place("lease", value("lease", "")),
         metrics_port=int(_number("metrics_port", value("metrics_port", "9090"), least=0)),
         health_port=int(_number("health_port", value("health_port", "8080"), least=0)),
         probe_period_s=_number("probe_period_s", value("probe_period_s", "60"), least=1),
@@ -108,6 +112,12 @@ def from_process(arguments: Sequence[str]) -> Settings:
 
 def _named(name: str) -> str:
     return f"--{name.replace('_', '-')} or HYPIC_{name.upper()}"
+
+
+def _place(name: str, text: str) -> str:
+    if not text or [bool(part) for part in text.split("/")] == [True, True]:
+        return text
+    raise SettingsError(f"{_named(name)}: NAMESPACE/NAME, not {text!r}")
 
 
 def _switch(name: str, text: str) -> bool:

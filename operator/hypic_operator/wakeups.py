@@ -41,6 +41,7 @@ class Wakeups:
         self._slots = asyncio.Semaphore(at_once)
         self._causes: dict[Key, asyncio.Event] = {}
         self._tasks: dict[Key, asyncio.Task[None]] = {}
+        self._ended = False
 
     def start(self, reconcile: Reconcile) -> None:
         """Say what is called; before that nothing is."""
@@ -48,6 +49,8 @@ class Wakeups:
 
     def wake(self, key: Key) -> None:
         """Have the key looked at soon."""
+        if self._ended:
+            return
         if key not in self._tasks:
             self._causes[key] = asyncio.Event()
             self._tasks[key] = asyncio.create_task(self._follow(key), name=f"follow {key}")
@@ -59,6 +62,11 @@ class Wakeups:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def end(self) -> None:
+        """Stop following everything, and follow nothing any more."""
+        self._ended = True
+        await self.close()
 
     async def _follow(self, key: Key) -> None:
         cause, failures = self._causes[key], 0

@@ -20,6 +20,11 @@ def arguments(rendered):
     return dict(zip(flags[::2], flags[1::2], strict=True))
 
 
+def working(rendered, kind):
+    """Roles or bindings for the operator's work, without those for its Lease."""
+    return [item for item in rendered.of(kind) if not item["metadata"]["name"].endswith("-lease")]
+
+
 @pytest.mark.parametrize("files", SCENARIOS, ids=IDS)
 def test_rendering_twice_gives_the_same_bytes(files):
     first, second = (render(CHART, *files, anew=True).text for _ in range(2))
@@ -48,12 +53,10 @@ def test_every_object_carries_the_recommended_labels(files):
             assert labels["app.kubernetes.io/managed-by"] == "Helm"
 
 
-def test_the_operator_cannot_write_its_root_and_is_the_only_one():
+def test_the_operator_cannot_write_its_root():
     deployment = render(CHART).one("Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
-    assert deployment["spec"]["replicas"] == 1
-    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
 
 
 def test_a_selector_holds_no_version_so_that_an_upgrade_can_apply():
@@ -110,13 +113,14 @@ def test_one_namespace_takes_no_right_outside_it():
     assert arguments(rendered)["--namespace"] == "team-a"
     kinds = {manifest["kind"] for manifest in rendered.objects}
     assert not kinds & {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"}
-    assert {role["metadata"]["namespace"] for role in rendered.of("Role")} == {"team-a"}
+    assert {role["metadata"]["namespace"] for role in working(rendered, "Role")} == {"team-a"}
 
 
 def test_each_watched_namespace_has_its_role_and_binding():
     rendered = render(CHART, watchNamespaces=["a", "b"])
     for kind in ("Role", "RoleBinding"):
-        assert [item["metadata"]["namespace"] for item in rendered.of(kind)] == ["a", "b"]
+        found = working(rendered, kind)
+        assert [item["metadata"]["namespace"] for item in found] == ["a", "b"]
     account = rendered.one("ServiceAccount")["metadata"]
     for binding in rendered.of("RoleBinding"):
         assert binding["subjects"] == [
@@ -126,8 +130,25 @@ def test_each_watched_namespace_has_its_role_and_binding():
 
 def test_the_rights_are_the_same_cluster_wide_and_in_a_namespace():
     wide = render(CHART, rbac__aggregate=False)
-    (role,) = render(CHART, watchNamespaces=["a"]).of("Role")
+    (role,) = working(render(CHART, watchNamespaces=["a"]), "Role")
     assert role["rules"] == wide.one("ClusterRole")["rules"]
+
+
+@pytest.mark.parametrize("files", SCENARIOS, ids=IDS)
+def test_the_lease_is_in_the_operators_own_namespace_with_rights_for_it_and_no_more(files):
+    rendered = render(CHART, *files)
+    (role,) = (role for role in rendered.of("Role") if role["metadata"]["name"].endswith("-lease"))
+    rights = ROOT / "tests" / "data" / "operator" / "lease_rights.yaml"
+    assert role["rules"] == yaml.safe_load(rights.read_text())
+    deployment = rendered.one("Deployment")["metadata"]
+    assert role["metadata"]["namespace"] == deployment["namespace"]
+    assert arguments(rendered)["--lease"] == f"{deployment['namespace']}/{deployment['name']}"
+
+
+def test_two_operators_run_and_as_many_as_asked_for():
+    assert render(CHART).one("Deployment")["spec"]["replicas"] == 2
+    files = (CI / "every-value-values.yaml",)
+    assert render(CHART, *files).one("Deployment")["spec"]["replicas"] == 3
 
 
 def test_no_rule_is_a_wildcard_and_none_reads_secrets():

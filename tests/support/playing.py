@@ -189,18 +189,27 @@ class RunningOperator:
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self._failure: BaseException | None = None
+        self.failure: BaseException | None = None
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+        assert self.failure is None, self.failure
+
+    def end(self) -> None:
+        """Stop it, if it has not ended by itself."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(30)
-        assert not self._thread.is_alive(), "the operator did not stop"
-        assert self._failure is None, self._failure
+        assert self.ended, "the operator did not stop"
+
+    @property
+    def ended(self) -> bool:
+        """Whether it runs no more."""
+        return not self._thread.is_alive()
 
     @property
     def looks(self) -> float:
@@ -248,7 +257,7 @@ class RunningOperator:
                 )
             )
         except BaseException as error:  # noqa: BLE001  told in the test's own thread
-            self._failure = error
+            self.failure = error
         finally:
             # TLS connections end in a few turns of the loop after they are closed.
             self._loop.run_until_complete(asyncio.sleep(0.2))

@@ -18,7 +18,10 @@ CRDS = REPOSITORY / "crds"
 CRD = CRDS / "serving.hypic.dev_hypicclusters.yaml"
 PLURALS = {"hypicclusters", "hypicroles"}
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-RIGHTS = REPOSITORY / "tests" / "data" / "operator" / "rights.yaml"
+RIGHTS = [
+    REPOSITORY / "tests" / "data" / "operator" / name
+    for name in ("rights.yaml", "lease_rights.yaml")
+]
 
 Operating = Callable[..., AbstractContextManager[RunningOperator]]
 
@@ -49,7 +52,7 @@ def _grant(server: ApiServer) -> None:
     """Give the operator's user exactly the rights that the chart gives it."""
     group = "rbac.authorization.k8s.io"
     base = f"/apis/{group}/v1"
-    rules = yaml.safe_load(RIGHTS.read_text())
+    rules = [rule for file in RIGHTS for rule in yaml.safe_load(file.read_text())]
     role = {"metadata": {"name": "hypic-operator"}, "rules": rules}
     binding = {
         "metadata": {"name": "hypic-operator"},

@@ -48,8 +48,10 @@ async def _look(namespace: Namespace, cluster: str, *, at: int = 0, sent: bool =
     metrics = Metrics(CollectorRegistry())
     settings = Settings(resources.POLICY)
     answers = Answers(PlayedProber(), lambda _: None, metrics, period_s=60.0)
-    async with Cluster(dying, metrics) as api, aiohttp.ClientSession() as session:
-        reconciler = Reconciler(api, answers, Drainer(session), settings, metrics)
+    async with dying, aiohttp.ClientSession() as session:
+        reconciler = Reconciler(
+            Cluster(dying, metrics), answers, Drainer(session), settings, metrics
+        )
         await reconciler.reconcile(Key(namespace.name, cluster))
     await answers.close()
     return dying.writes
