@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from hypic_engine import drain
 from hypic_engine.plugin import settings
 from hypic_operator.core.desired import container
 from hypic_operator.core.refusals import OWNED_FLAGS
@@ -47,6 +48,19 @@ def test_every_field_arrives(mode: str) -> None:
 @pytest.mark.parametrize("seam", [0, "0", "1.0", ".5", 8, "4096"])
 def test_what_the_schema_lets_pass_the_engine_takes(seam: int | str) -> None:
     assert _read(seam=seam).seam_width == float(seam)
+
+
+def test_a_pod_that_anybody_ends_drains_by_the_engines_own_command() -> None:
+    cluster = resources.cluster(drain={"timeoutSeconds": 7})
+    made = container.container(cluster, "prefill", resources.POLICY, "e")
+    command = made["lifecycle"]["preStop"]["exec"]["command"]
+    assert command[:3] == ["python3", "-m", drain.__name__]
+    assert drain.main([*command[3:], "--url", "http://127.0.0.1:9"]) == 0  # nobody is there
+
+
+def test_without_time_to_drain_nothing_is_waited_for() -> None:
+    cluster = resources.cluster(drain={"timeoutSeconds": 0})
+    assert "lifecycle" not in container.container(cluster, "prefill", resources.POLICY, "e")
 
 
 def test_the_flags_that_only_the_operator_sets_are_the_ones_it_sets() -> None:

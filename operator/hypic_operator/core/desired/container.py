@@ -15,7 +15,6 @@ from . import pod
 MODEL_VOLUME = "model"
 LOAD_WITHIN_S = 3_600
 _PROBE_PERIOD_S = 3
-_NOTICED_S = 3
 
 
 def container(cluster: HypicCluster, name: RoleName, policy: Policy, image: str) -> dict[str, Any]:
@@ -35,8 +34,7 @@ def container(cluster: HypicCluster, name: RoleName, policy: Policy, image: str)
         "env": joined(_environment(cluster), engine.env, "name"),
         "ports": ports(cluster, name, "containerPort"),
         **_probes(),
-        # Routers need a moment to see that the pod is going before it stops taking requests.
-        "lifecycle": {"preStop": {"sleep": {"seconds": _NOTICED_S}}},
+        **_stop(cluster),
         "resources": _resources(cluster, name),
         "securityContext": pod.container_security(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -144,6 +142,15 @@ def _probes() -> dict[str, Manifest]:
         "readinessProbe": pod.http_probe("/pic/ready", "http", period_s=5, failures=3, timeout_s=5),
         "livenessProbe": pod.http_probe("/health", "http", period_s=10, failures=30, timeout_s=10),
     }
+
+
+def _stop(cluster: HypicCluster) -> dict[str, Manifest]:
+    """The engine's own drain, for whoever ends the pod without the operator: an eviction."""
+    if not cluster.spec.drain.timeout_seconds:
+        return {}
+    deadline_s = str(cluster.spec.drain.timeout_seconds)
+    command = ["python3", "-m", "hypic_engine.drain", "--deadline-s", deadline_s]
+    return {"lifecycle": {"preStop": {"exec": {"command": command}}}}
 
 
 def _resources(cluster: HypicCluster, name: RoleName) -> Mapping[str, Any]:
