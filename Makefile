@@ -78,6 +78,9 @@ lock: ## resolve again and write locks/
 	uv export -q --package hypic-router --no-emit-workspace --no-dev --no-header -o locks/router.txt
 	uv export -q --package hypic-operator --no-emit-workspace --no-dev --no-header -o locks/operator.txt
 
+bench-operator: sync ## what 500 HypicClusters cost the operator
+	$(PY) benchmarks/reconcile.py
+
 bench-router: sync $(PEERS)/stamp ## what the router adds to a request, beside sglang-router
 	PYTHONPATH=$(PEERS) $(PY) benchmarks/router.py
 

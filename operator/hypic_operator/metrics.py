@@ -5,6 +5,8 @@ Does not serve them.
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 30.0)
+
 
 class Metrics:
     """What is measured.
@@ -22,6 +24,7 @@ class Metrics:
             "hypic_operator_reconcile_seconds",
             "Seconds of one look at a HypicCluster",
             ("result",),
+            buckets=_SECONDS,
             registry=registry,
         )
         self.decision_total = Counter(

@@ -49,7 +49,9 @@ def tool(name: str) -> Path:
 def free_ports(count: int) -> list[int]:
     """Ports of the tests' own range that nobody listens on."""
     found: list[int] = []
-    for port in PORTS:
+    # Each process begins somewhere else, so that two that start together do not meet.
+    begin = os.getpid() * 7 % len(PORTS)
+    for port in (*PORTS[begin:], *PORTS[:begin]):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with contextlib.suppress(OSError):
@@ -178,7 +180,7 @@ def _kube_apiserver(folder: Path, port: int, etcd_port: int) -> list[str]:
         f"--service-account-key-file={folder}/accounts.key",
         f"--service-account-signing-key-file={folder}/accounts.key",
         "--service-account-issuer=https://tests",
-        "--service-cluster-ip-range=10.96.0.0/24",
+        "--service-cluster-ip-range=10.96.0.0/16",
         "--authorization-mode=RBAC",
         "--disable-admission-plugins=ServiceAccount",
     ]

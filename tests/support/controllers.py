@@ -12,7 +12,6 @@ from .playing import Namespace, made_pod
 
 Status = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ENGINES = "serving.hypic.dev/revision"
-_PERIOD_S = 0.1
 
 
 class Controllers:
@@ -22,6 +21,7 @@ class Controllers:
         namespace: where.
         status: what a pod's status is, from the pod; left out, ready.
         before_end: called with a pod before it is ended.
+        period_s: how often it looks.
     """
 
     def __init__(
@@ -30,10 +30,12 @@ class Controllers:
         *,
         status: Status = lambda _: resources.READY,
         before_end: Callable[[Mapping[str, Any]], None] = lambda _: None,
+        period_s: float = 0.1,
     ) -> None:
         self._namespace = namespace
         self._status = status
         self._before_end = before_end
+        self._period_s = period_s
         self._stop = threading.Event()
         self._reported: dict[tuple[str, str], Mapping[str, Any]] = {}
         self._failure: BaseException | None = None
@@ -50,7 +52,7 @@ class Controllers:
 
     def _run(self) -> None:
         try:
-            while not self._stop.wait(_PERIOD_S):
+            while not self._stop.wait(self._period_s):
                 self._engines()
                 self._routers()
         except BaseException as error:  # noqa: BLE001  told in the test's own thread

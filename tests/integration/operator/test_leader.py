@@ -32,7 +32,7 @@ def test_of_two_operators_one_acts_and_the_other_takes_over_when_it_ends(
     namespace.create(resources.manifest())
     with operating(lease=lease) as first, operating(lease=lease) as second:
         eventually(lambda: namespace.sets("demo"))
-        acts, waits = (first, second) if first.looks else (second, first)
+        acts, waits = (first, second) if first.writes else (second, first)
         holder = _holder(namespace)
         assert holder
         _seam(namespace, "16")
