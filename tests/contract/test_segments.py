@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypic_engine.contract.segments import (
     CONTRACT_VERSION,
     entry_key,
+    head_digest,
     ids_bytes,
     ids_digest,
     salt_of,
@@ -64,6 +65,10 @@ VECTORS = {
     "no ids": (
         ids_digest([], model="m", adapter="a", salt="s"),
         "62a0e681b3f18c9f1a69944cd00ea581",
+    ),
+    "head": (
+        head_digest(b'{"messages":[]}', model="tiny-qwen3.5", adapter="a", salt="s"),
+        "73043341ba3a60d8e74f47765e7bbf43",
     ),
     "key": (
         entry_key(

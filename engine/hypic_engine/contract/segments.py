@@ -22,6 +22,7 @@ class Kind(StrEnum):
 
     TEXT = "text"
     IDS = "ids"
+    HEAD = "head"
 
 
 def split(text: str, separator: str) -> list[str]:
@@ -69,6 +70,18 @@ def text_digest(text: str, *, model: str, adapter: str = "", salt: str = "") -> 
     """
     content = text.encode("utf-8", "surrogatepass")
     return _content_digest(Kind.TEXT, content, model=model, adapter=adapter, salt=salt)
+
+
+def head_digest(content: bytes, *, model: str, adapter: str = "", salt: str = "") -> str:
+    """The request digest of a chat's head: 32 hex digits.
+
+    Args:
+        content: what of the body makes the head, from `chat.cut`; its text is the template's.
+        model: the served model name.
+        adapter: as in `text_digest`.
+        salt: likewise.
+    """
+    return _content_digest(Kind.HEAD, content, model=model, adapter=adapter, salt=salt)
 
 
 def ids_bytes(ids: Sequence[int]) -> bytes:

@@ -23,6 +23,16 @@ def token_ids(field: str, ids: Sequence[Any], vocab_size: int) -> None:
         raise RequestError(field, f"holds {foreign}; ids run from 0 to {vocab_size - 1}")
 
 
+def embeds(input_embeds: object) -> None:
+    """Raise when there are any: SGLang's Qwen3.5 dies of them.
+
+    Raises:
+        RequestError: there are.
+    """
+    if input_embeds is not None:
+        raise RequestError("input_embeds", "cannot be combined with --pic-enable")
+
+
 def sampling(params: Mapping[str, Any], vocab_size: int) -> None:
     """Raise unless the ids that sampling parameters name are the model's.
 

@@ -43,16 +43,31 @@ def activate(settings: Settings) -> None:
 
     routes = Routes(settings)
     hooks.install(hooks.for_routes(routes))
-    if _is_child() and "sglang.srt.entrypoints.http_server" in sys.modules:
+    if _is_child() and _serves_http():
         routes.add()
     if not settings.enabled:
         return
-    from .front.frontend import Frontend  # noqa: PLC0415
-
     scheduler = _SchedulerProcess(settings)
     hooks.register_cache(BACKEND, scheduler.cache)
-    hooks.install(hooks.for_frontend(Frontend(settings)))
+    _activate_front(settings)
     hooks.install(hooks.for_process(scheduler.configure))
+
+
+def _serves_http() -> bool:
+    return "sglang.srt.entrypoints.http_server" in sys.modules
+
+
+def _activate_front(settings: Settings) -> None:
+    from .front.chat import Chat  # noqa: PLC0415
+    from .front.frontend import Frontend  # noqa: PLC0415
+    from .front.tokens import Marks  # noqa: PLC0415
+    from .front.usage import Usage, open_models  # noqa: PLC0415
+
+    marks, usage = Marks(), Usage()
+    hooks.install(hooks.for_frontend(Frontend(settings, marks), usage))
+    if not _is_child() or _serves_http():
+        open_models()
+        hooks.install(hooks.for_openai(Chat(separator=settings.separator, marks=marks), usage))
 
 
 class _SchedulerProcess:

@@ -14,8 +14,10 @@ from ..errors import HostError
 
 if TYPE_CHECKING:
     from .arguments import Arguments
+    from .front.chat import Chat
     from .front.frontend import Frontend
     from .front.routes import Routes
+    from .front.usage import Usage
     from .runner.forward import Forward
     from .runner.memory import Memory
     from .scheduler.batching import Batching
@@ -63,14 +65,31 @@ def for_routes(routes: "Routes") -> list[Hook]:
     ]
 
 
-def for_frontend(frontend: "Frontend") -> list[Hook]:
+def for_frontend(frontend: "Frontend", usage: "Usage") -> list[Hook]:
     """In the tokenizer process."""
     manager = "managers.tokenizer_manager.TokenizerManager."
     return [
-        Hook(f"{manager}__init__", "AFTER", frontend.learn, "the separator is one token"),
-        Hook(f"{manager}_create_tokenized_object", "BEFORE", frontend.cut, "cut into segments"),
-        Hook(f"{manager}_wait_one_response", "AROUND", frontend.lift, "meta_info.pic"),
+        Hook(f"{manager}__init__", "AFTER", frontend.learn, "the tokenizer cuts"),
+        Hook(f"{manager}_tokenize_one_request", "BEFORE", frontend.enter, "whose text it is"),
+        Hook(f"{manager}_create_tokenized_object", "BEFORE", frontend.cut, "ends and digests"),
+        Hook(f"{manager}_wait_one_response", "AROUND", usage.lift, "meta_info.pic"),
         Hook(f"{manager}_handle_batch_request", "AROUND", frontend.forget, "states of n > 1"),
+    ]
+
+
+def for_openai(chat: "Chat", usage: "Usage") -> list[Hook]:
+    """In processes that serve OpenAI's endpoints."""
+    openai = "entrypoints.openai."
+    processor = f"{openai}usage_processor.UsageProcessor."
+    return [
+        Hook(
+            f"{openai}serving_base.OpenAIServingBase.handle_request",
+            "AROUND",
+            chat.handle,
+            "marked parts",
+        ),
+        Hook(f"{processor}calculate_response_usage", "AFTER", usage.of_answer, "usage.pic"),
+        Hook(f"{processor}calculate_streaming_usage", "AFTER", usage.of_stream, "usage.pic"),
     ]
 
 

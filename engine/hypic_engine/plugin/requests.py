@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..contract import segments as wire
+from ..contract.details import Details
 from ..core.index import Entry, Pins
 from ..core.layout import Layout, Segment, layout, segments
 from .settings import Settings
@@ -100,6 +101,8 @@ class Prompt:
         admitted: whether it runs; its pins then live as long as its key/value slots.
         entries: the entries of its interiors once all are there.
         moved: key/value slots of the moved copies, in order of the interiors.
+        waits_since: when it first asked for a fill; None before that and when all are there.
+        waited_s: how long it waited for fills.
     """
 
     layout: Layout
@@ -112,6 +115,19 @@ class Prompt:
     admitted: bool = False
     entries: tuple[Entry, ...] = ()
     moved: Any = None
+    waits_since: float | None = None
+    waited_s: float = 0.0
+
+    def waits(self, *, now_s: float) -> None:
+        """Segments are missing."""
+        if self.waits_since is None:
+            self.waits_since = now_s
+
+    def is_complete(self, *, now_s: float) -> None:
+        """All segments are there."""
+        if self.waits_since is not None:
+            self.waited_s += now_s - self.waits_since
+            self.waits_since = None
 
     @property
     def n_reused(self) -> int:
@@ -120,23 +136,21 @@ class Prompt:
         pairs = zip(self.layout.interiors, self.wanted, strict=True)
         return sum(interior.length for interior, wanted in pairs if wanted.key in found)
 
-    def details(self) -> dict[str, Any]:
-        """What a client is told, as in the contract's section on response details."""
+    def details(self) -> Details:
+        """What a client is told, before it is known how long the prefill takes."""
         pairs = list(zip(self.layout.interiors, self.wanted, strict=True))
         found = self.found or frozenset()
         hit = [interior for interior, wanted in pairs if wanted.key in found]
-        return {
-            "found": sum(interior.segment.length for interior in hit),
-            "reused": self.n_reused,
-            "recomputed": sum(interior.seam for interior in hit),
-            "moved": self.layout.n_moved,
-            "radix": 0,
-            "segments": {
-                "hit": len(hit),
-                "filled": len(pairs) - len(hit),
-                "in_place": self.n_segments - len(pairs),
-            },
-        }
+        return Details(
+            found=sum(interior.segment.length for interior in hit),
+            reused=self.n_reused,
+            recomputed=sum(interior.seam for interior in hit),
+            moved=self.layout.n_moved,
+            hit=len(hit),
+            filled=len(pairs) - len(hit),
+            in_place=self.n_segments - len(pairs),
+            fill_ms=round(1e3 * self.waited_s, 3),
+        )
 
 
 class Reader:
@@ -170,10 +184,6 @@ class Reader:
         if not asked.enabled or not asked.ends or asked.recompute == "all":
             return None
         if request.session is not None:  # its ids begin with those of earlier turns
-            return None
-        if request.return_logprob and 0 <= request.logprob_start_len < len(
-            request.origin_input_ids
-        ):
             return None
         cut = segments(asked.ends, len(request.origin_input_ids))
         recompute = asked.recompute

@@ -5,13 +5,14 @@ is a piece without a name.
 """
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from hypic_engine.contract import chat as chats
 from hypic_engine.contract.request import SegmentOptions
-from hypic_engine.contract.segments import ids_digest, split, text_digest
+from hypic_engine.contract.segments import head_digest, ids_digest, split, text_digest
 from hypic_engine.errors import RequestError
 
 BEGINNING_CHARS = 1_024
@@ -74,6 +75,13 @@ class Scope:
         digest = text_digest(text, model=self.model, adapter=self.adapter, salt=self.salt)
         return Segment(digest, n_bytes=_n_bytes(text))
 
+    def head(self, content: bytes) -> Segment | None:
+        """The segment that a chat's head is; the length of its text is the template's secret."""
+        if self.salt is None:
+            return None
+        digest = head_digest(content, model=self.model, adapter=self.adapter, salt=self.salt)
+        return Segment(digest, n_bytes=len(content))
+
     def ids(self, ids: Sequence[int]) -> Segment | None:
         """The segment that these token ids are."""
         if self.salt is None:
@@ -117,29 +125,31 @@ def prompts(
     ]
 
 
-def chat(messages: object, scope: Scope) -> list[Cut]:
+def chat(fields: Mapping[str, Any], scope: Scope) -> list[Cut]:
     """The one prompt that chat messages make.
 
     Raises:
         NoPromptError: there are none.
+        RequestError: a mark is malformed.
     """
+    messages = fields.get("messages")
     if messages is None or messages == []:
         raise NoPromptError("messages", "is empty: there is no prompt")
     if not isinstance(messages, list):
         return [Cut()]
-    texts = [text for message in messages for text in _texts(message)]
-    pieces = tuple(piece for text in texts for piece in _between_separators(text, scope))
-    return [Cut(pieces, sum(map(_n_bytes, texts)), beginning=_beginning(messages))]
+    texts = list(chats.texts(messages))
+    cut = chats.cut(fields, scope.separator)
+    head = () if cut.head is None else (scope.head(cut.head),)
+    pieces = tuple(None if piece is None else scope.text(piece) for piece in cut.pieces)
+    n_bytes = sum(_n_bytes(found.text) for found in texts)
+    return [Cut((*head, *pieces), n_bytes, beginning=_beginning(messages, texts))]
 
 
-def _beginning(messages: Sequence[object]) -> str:
+def _beginning(messages: Sequence[object], texts: Sequence[chats.Text]) -> str:
     """What all turns of a conversation share: everything up to its first user message."""
-    texts: list[str] = []
-    for message in messages:
-        texts += (text[:BEGINNING_CHARS] for text in _texts(message))
-        if isinstance(message, Mapping) and message.get("role") == "user":
-            break
-    return "\n".join(texts)
+    roles = [one.get("role") if isinstance(one, Mapping) else None for one in messages]
+    last = roles.index("user") if "user" in roles else len(roles)
+    return "\n".join(found.text[:BEGINNING_CHARS] for found in texts if found.message <= last)
 
 
 def _n_bytes(text: str) -> int:
@@ -158,21 +168,3 @@ def _ids(ids: list[Any], scope: Scope, options: SegmentOptions) -> Cut:
     ends = [0, *(end for end in options.segment_ends or () if 0 < end < len(ids))]
     pieces = tuple(scope.ids(ids[start:end]) for start, end in pairwise(ends))
     return Cut(pieces, n_ids=len(ids), beginning=repr(ids[:BEGINNING_IDS]))
-
-
-def _texts(message: object) -> Iterator[str]:
-    """The texts of one message."""
-    content = message.get("content") if isinstance(message, Mapping) else None
-    if isinstance(content, str):
-        yield content
-    for part in content if isinstance(content, list) else ():
-        if isinstance(part, Mapping) and isinstance(part.get("text"), str):
-            yield part["text"]
-
-
-def _between_separators(text: str, scope: Scope) -> Iterator[Segment | None]:
-    """Pieces of a text in a chat: what touches its edge also holds template text."""
-    _, *rest = text.split(scope.separator)
-    if rest:
-        yield None
-        yield from (scope.text(piece) for piece in rest[:-1] if piece)

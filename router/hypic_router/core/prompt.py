@@ -126,7 +126,7 @@ def _cuts(
     scope = _scope(endpoint, fields, names)
     match endpoint:
         case Endpoint.CHAT:
-            return cut.chat(fields.get("messages"), scope)
+            return cut.chat(fields, scope)
         case Endpoint.COMPLETIONS:
             return cut.prompts(fields.get("prompt"), "prompt", scope, wishes)
         case Endpoint.GENERATE if fields.get("text") is not None:

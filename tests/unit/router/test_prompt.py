@@ -2,12 +2,14 @@ import json
 
 import pytest
 
-from hypic_engine.contract.segments import ids_digest, salt_of, text_digest
+from hypic_engine.contract import chat
+from hypic_engine.contract.segments import head_digest, ids_digest, salt_of, text_digest
 from hypic_engine.errors import RequestError
 from hypic_router.core.prompt import DEFAULT_OUTPUT_TOKENS, Endpoint, Names, prompt
 
 SEP = "<<PIC_SEP>>"
 NAMES = Names("tiny", SEP, 4)
+HEAD = "what comes before the first cut of a chat"
 CHAT, COMPLETIONS, GENERATE = Endpoint.CHAT, Endpoint.COMPLETIONS, Endpoint.GENERATE
 
 
@@ -29,8 +31,12 @@ def user(content):
 
 
 def marked(text):
-    """A part as providers mark it who cache there; engines here read it as plain text."""
+    """A part that is one segment."""
     return {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}
+
+
+def head(body):
+    return head_digest(chat.cut(body, SEP).head, model="tiny")
 
 
 def part(text):
@@ -46,11 +52,11 @@ def part(text):
         (GENERATE, {"text": [f"a{SEP}Q", "plain", f"b{SEP}Q"]}, ["a", "b"]),
         (COMPLETIONS, {"prompt": f"head{SEP}one{SEP}Q"}, ["head", "one"]),
         (COMPLETIONS, {"prompt": [f"a{SEP}Q", f"b{SEP}Q"]}, ["a", "b"]),
-        (CHAT, user(f"head{SEP}one{SEP}two{SEP}Q"), ["one", "two"]),
-        (CHAT, user(f"head{SEP}Q"), []),
-        (CHAT, user([part(f"x{SEP}one{SEP}y"), part("z")]), ["one"]),
-        (CHAT, user([marked("one"), marked("two"), part("Q")]), []),
-        (CHAT, user([marked(f"x{SEP}one{SEP}y"), part("Q")]), ["one"]),
+        (CHAT, user(f"head{SEP}one{SEP}two{SEP}Q"), [HEAD, "one", "two"]),
+        (CHAT, user(f"head{SEP}Q"), [HEAD]),
+        (CHAT, user([part(f"x{SEP}one{SEP}y"), part("z")]), [HEAD, "one"]),
+        (CHAT, user([marked("one"), marked("two"), part("Q")]), [HEAD, "one", "two"]),
+        (CHAT, user([marked(f"x{SEP}y"), part(f"{SEP}Q")]), [HEAD, f"x{SEP}y"]),
         (CHAT, user(None), []),
         (CHAT, user([3, {"type": "image_url"}, {"text": 4}]), []),
         (CHAT, {"messages": ["odd", None]}, []),
@@ -61,7 +67,8 @@ def part(text):
     ],
 )
 def test_segments_are_the_pieces_that_the_router_can_name(endpoint, body, pieces):
-    assert digests(read(endpoint, body)) == texts(*pieces)
+    names = [head(body) if piece is HEAD else texts(piece)[0] for piece in pieces]
+    assert digests(read(endpoint, body)) == names
 
 
 def test_ids_are_cut_at_the_given_ends():
@@ -138,7 +145,7 @@ def test_pieces_of_a_chat_are_counted_from_the_head_that_the_template_makes():
         "custom_params": {"pic": {"recompute": [1]}},
     }
     names = Names("tiny", SEP, 9)
-    assert digests(read(CHAT, body, names)) == texts("two")
+    assert digests(read(CHAT, body, names)) == [head(body), *texts("two")]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""Hooks on the tokenizer process: separators out, segment ends in, for every endpoint alike.
+"""Hooks on the tokenizer process: what a request says about its segments, for every endpoint alike.
 
-The separator is a special token of the tokenizer, so each piece is tokenized alone, and it never
-reaches the model. Knows nothing of the cache.
+The tokenizer cuts (`tokens`); here the cut is checked, named by digests and sent along to the
+scheduler. Knows nothing of the cache.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from itertools import pairwise
 from typing import Any
 
@@ -14,66 +14,35 @@ from ...core import limits
 from ...errors import RequestError
 from ..requests import PARAMS, Asked
 from ..settings import Settings
-
-
-def pieces(
-    ids: Sequence[int], separator: int, ends: Sequence[int] | None
-) -> tuple[list[int], list[int]]:
-    """Token ids without separators, and the offsets at which segments end (the query's left out).
-
-    Args:
-        ids: of the whole prompt.
-        separator: the separator's id.
-        ends: offsets that the client gave; the prompt then holds no separators.
-
-    Raises:
-        RequestError: an offset lies outside the prompt, or there are offsets and separators.
-    """
-    if ends is not None:
-        if separator in ids:
-            raise RequestError(f"{wire.FIELD}.segment_ends", "does not go with separators")
-        if ends and ends[-1] > len(ids):
-            limit = f"{ends[-1]} lies outside the prompt of {len(ids)} tokens"
-            raise RequestError(f"{wire.FIELD}.segment_ends", limit)
-        return list(ids), [end for end in ends if 0 < end < len(ids)]
-    kept: list[int] = []
-    cuts: list[int] = []
-    for token in ids:
-        if token != separator:
-            kept.append(token)
-        elif kept and (not cuts or cuts[-1] != len(kept)):
-            cuts.append(len(kept))
-    if cuts and cuts[-1] == len(kept):
-        cuts.pop()
-    return kept, cuts
-
-
-def _refuse_embeds(obj: Any) -> None:
-    """SGLang refuses them with its radix cache, which is off here; its Qwen3.5 dies of them."""
-    if getattr(obj, "input_embeds", None) is not None:
-        raise RequestError("input_embeds", "cannot be combined with --pic-enable")
+from . import chat, tokens
 
 
 class Frontend:
     """Hooks on ``TokenizerManager``."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, marks: tokens.Marks) -> None:
         self._settings = settings
-        self._separator = -1
+        self._marks = marks
+        self._remembered = tokens.Remembered()
 
     def learn(self, result: object, manager: Any, *args: object, **kwargs: object) -> None:
-        """After ``TokenizerManager.__init__``: make the separator a token of its own."""
-        tokenizer = manager.tokenizer
-        if tokenizer is None:
-            return
-        separator = self._settings.separator
-        tokenizer.add_tokens([separator], special_tokens=True)
-        self._separator = tokenizer.convert_tokens_to_ids(separator)
+        """After ``TokenizerManager.__init__``: its tokenizer cuts from now on."""
+        if manager.tokenizer is not None:
+            manager.tokenizer = tokens.CuttingTokenizer(
+                manager.tokenizer,
+                separator=self._settings.separator,
+                marks=self._marks,
+                remembered=self._remembered,
+            )
+
+    def enter(self, manager: Any, obj: Any) -> None:
+        """Before ``TokenizerManager._tokenize_one_request``: whose text is tokenized."""
+        tokens.partition.set(getattr(obj, "extra_key", None) or "")
 
     def cut(
         self, manager: Any, obj: Any, text: Any, ids: Any, *args: Any, **kwargs: Any
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        """Before ``TokenizerManager._create_tokenized_object``: record and remove separators.
+        """Before ``TokenizerManager._create_tokenized_object``: record segments.
 
         Raises:
             ValueError: the request's segments cannot be; SGLang answers 400 with the message.
@@ -81,59 +50,64 @@ class Frontend:
         if not hasattr(obj, "sampling_params") or not hasattr(obj, "extra_key"):
             return None
         sampling = dict(obj.sampling_params or {})
-        kept, asked = ids, Asked(enabled=False)
+        asked = Asked(enabled=False)
         try:
-            _refuse_embeds(obj)
+            limits.embeds(obj.input_embeds)
             limits.sampling(sampling, manager.model_config.vocab_size)
             if ids is not None:
-                asked, kept = self._asked(manager, obj, text, list(ids))
+                asked = self._asked(manager, obj, ids)
         except RequestError as error:
             raise ValueError(str(error)) from error
         params = sampling.get("custom_params")
         sampling["custom_params"] = {**(params or {}), PARAMS: asked.to_params()}
         obj.sampling_params = sampling
-        return (manager, obj, text, kept, *args), kwargs
+        obj.hypic_told = []  # shared by the copies that SGLang makes for each sample
+        return (manager, obj, text, ids, *args), kwargs
 
-    def _asked(self, manager: Any, obj: Any, text: Any, ids: list[int]) -> tuple[Asked, list[int]]:
-        sampling = obj.sampling_params or {}
+    def _asked(self, manager: Any, obj: Any, ids: list[int]) -> Asked:
         limit = self._settings.max_segments
-        options = wire.options(sampling.get("custom_params"), max_segments=limit)
-        kept, ends = pieces(ids, self._separator, options.segment_ends)
-        if not kept:
+        custom = (obj.sampling_params or {}).get("custom_params")
+        options = wire.options(custom, max_segments=limit)
+        if not ids:
             raise RequestError("prompt", "holds no token besides separators")
+        limits.token_ids("input_ids", ids, manager.model_config.vocab_size)
+        ends = self._ends(ids, options.segment_ends, text=obj.text)
         if len(ends) + 1 > limit:
             raise RequestError(
-                "prompt", f"has {len(ends) + 1} segments; at most {limit} are allowed"
+                "prompt", f"has {len(ends) + 1} segments; at most {limit} segments are allowed"
             )
-        by_ids = obj.text is None and options.segment_ends is not None
-        limits.token_ids("input_ids", kept, manager.model_config.vocab_size)
-        digests = self._digests(manager, obj, text, kept, ends, by_ids=by_ids)
-        return Asked(tuple(ends), digests, options.recompute, options.enabled), kept
+        digests = self._digests(manager, obj, ids, ends)
+        if options.enabled and options.recompute != "all" and ends:
+            _refuse_prompt_logprobs(obj, len(ids))
+        return Asked(ends, digests, options.recompute, options.enabled)
 
-    def _digests(
-        self, manager: Any, obj: Any, text: Any, ids: list[int], ends: list[int], *, by_ids: bool
-    ) -> tuple[str, ...]:
-        served = manager.served_model_name
-        names = {"model": served, "adapter": "", "salt": obj.extra_key or ""}
-        bounds = list(pairwise([0, *ends, len(ids)]))
-        if by_ids:
-            return tuple(segments.ids_digest(ids[a:b], **names) for a, b in bounds)
-        if manager.tokenizer is None:
-            return ()
-        if isinstance(text, str):
-            sent = segments.split(text, self._settings.separator)
+    @staticmethod
+    def _ends(
+        ids: list[int], given: tuple[int, ...] | None, *, text: str | None
+    ) -> tuple[int, ...]:
+        field = f"{wire.FIELD}.segment_ends"
+        if given is None:
+            ends = ids.ends if isinstance(ids, tokens.PieceIds) else ()
+        elif text is not None or isinstance(ids, tokens.PieceIds):
+            raise RequestError(field, "counts tokens: send the prompt as ids, not as text")
+        elif given and given[-1] > len(ids):
+            raise RequestError(field, f"{given[-1]} lies outside the prompt of {len(ids)} tokens")
         else:
-            decode = manager.tokenizer.decode
-            sent = [decode(ids[a:b], skip_special_tokens=False) for a, b in bounds]
-        if len(sent) != len(bounds):
-            return ()
-        return tuple(segments.text_digest(piece, **names) for piece in sent)
+            ends = given
+        return tuple(end for end in ends if 0 < end < len(ids))
 
-    def lift(
-        self, original: Callable[..., AsyncIterator[Any]], *args: Any, **kwargs: Any
-    ) -> AsyncIterator[Any]:
-        """Around ``TokenizerManager._wait_one_response``: our details become ``meta_info.pic``."""
-        return _lifted(original(*args, **kwargs))
+    @staticmethod
+    def _digests(manager: Any, obj: Any, ids: list[int], ends: tuple[int, ...]) -> tuple[str, ...]:
+        names = {"model": manager.served_model_name, "adapter": "", "salt": obj.extra_key or ""}
+        if isinstance(ids, tokens.PieceIds):
+            digests = [segments.text_digest(piece, **names) for piece in ids.texts]
+            if ids.has_head and (content := chat.head.get()) is not None:
+                digests[0] = segments.head_digest(content, **names)
+            return tuple(digests)
+        if obj.text is not None:
+            return (segments.text_digest(obj.text, **names),)
+        bounds = pairwise([0, *ends, len(ids)])
+        return tuple(segments.ids_digest(ids[a:b], **names) for a, b in bounds)
 
     def forget(
         self, original: Callable[..., AsyncIterator[Any]], manager: Any, obj: Any, *args: Any
@@ -145,6 +119,15 @@ class Frontend:
         return _forgotten(original(manager, obj, *args), manager, obj)
 
 
+def _refuse_prompt_logprobs(obj: Any, n_tokens: int) -> None:
+    if obj.return_logprob and 0 <= obj.logprob_start_len < n_tokens:
+        raise RequestError(
+            "logprob_start_len",
+            "tokens taken from the cache have no logprobs; to get those of this prompt, have its "
+            f'segments computed in place: {wire.FIELD}.recompute "all"',
+        )
+
+
 async def _forgotten(responses: AsyncIterator[Any], manager: Any, obj: Any) -> AsyncIterator[Any]:
     try:
         async for response in responses:
@@ -152,14 +135,3 @@ async def _forgotten(responses: AsyncIterator[Any], manager: Any, obj: Any) -> A
     finally:  # whoever wants no stream asks once and drops the generator
         if getattr(obj, "parallel_sample_num", 1) > 1:
             manager._discard_pending_req_states(obj)  # noqa: SLF001
-
-
-async def _lifted(responses: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    async for response in responses:
-        meta = response.get("meta_info") if isinstance(response, dict) else None
-        details = meta.get("cached_tokens_details") if meta else None
-        if meta and details and "pic" in details:
-            meta["pic"] = details["pic"]
-            rest = {name: value for name, value in details.items() if name != "pic"}
-            meta["cached_tokens_details"] = rest
-        yield response

@@ -4,14 +4,17 @@ Gives slots to computed tokens and moved copies, picks the tokens that are compu
 kept, and makes the plan of the forward pass. Who is admitted is `scheduling`'s.
 """
 
+import time
 from array import array
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 from sglang.srt.mem_cache.common import alloc_req_slots, alloc_token_slots
 from sglang.srt.utils.common import flatten_arrays_to_pinned_cpu, is_pin_memory_available
 
+from ...contract.details import Details
 from ...core.layout import Layout, cacheable
 from ..requests import Capture, Prompt
 from ..runner.plan import ForwardPlan
@@ -125,13 +128,13 @@ class Batching:
             self._cache.index.used(entry)
         details = prompt.details()
         req.cached_tokens = req.cached_tokens_device = prompt.n_reused
-        req.hypic_details = details
+        req.hypic_details, req.hypic_assembles_since = details, time.monotonic()
         n_filled = prompt.layout.n_moved - prompt.n_reused
         self._cache.metrics.tokens(
             reused=prompt.n_reused,
-            recomputed=details["recomputed"],
+            recomputed=details.recomputed,
             filled=n_filled,
-            computed=prompt.layout.n_computed - details["recomputed"],
+            computed=prompt.layout.n_computed - details.recomputed,
         )
 
     def _tensor(self, values: list[int]) -> torch.Tensor:
@@ -150,7 +153,10 @@ class Batching:
 
     def describe(self, result: Any, streamer: object, req: Any) -> Any:
         """After ``SchedulerOutputStreamer.get_cached_tokens_details``: add ours."""
-        details = getattr(req, "hypic_details", None)
+        details: Details | None = getattr(req, "hypic_details", None)
         if details is None:
             return result
-        return {**(result or {"device": 0, "host": 0}), "pic": details}
+        if not details.assemble_ms:
+            ms = 1e3 * (time.monotonic() - req.hypic_assembles_since)
+            details = req.hypic_details = replace(details, assemble_ms=round(ms, 3))
+        return {**(result or {"device": 0, "host": 0}), "pic": details.to_json()}

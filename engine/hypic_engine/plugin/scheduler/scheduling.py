@@ -3,6 +3,7 @@
 Decides through `core.admission`; builds no batch (`batching`) and keeps no entry (`cache`).
 """
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -177,8 +178,10 @@ class Scheduling:
                 self._fills.pin(prompt, found[wanted.key])
                 self._cache.alias(found[wanted.key], wanted.digest)
         if not self._cache.take_entries(prompt):
+            prompt.waits(now_s=time.monotonic())
             self._fills.submit(req, prompt)
             return False
+        prompt.is_complete(now_s=time.monotonic())
         return True
 
     def _budgeted_new_tokens(self, req: Any, prompt: Prompt) -> int:
