@@ -115,7 +115,7 @@ def test_a_slot_owned_twice_is_noticed():
         index.check_integrity(slot for one in index for slot in one.slots)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32))
 def test_any_interleaving_keeps_every_size_right(seed):
     dice, index, handles = random.Random(seed), Index(), []
