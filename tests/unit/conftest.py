@@ -1,4 +1,4 @@
-"""Rules of every test: a property is true or false on a busy machine too, so none has a deadline."""
+"""Properties are true or false on a busy machine too: none has a deadline."""
 
 from hypothesis import settings
 
