@@ -9,13 +9,17 @@ from collections.abc import AsyncIterator
 
 import uvloop
 
-from . import logs, settings
-from .app import Back, Front, Running
+from . import flags, logs
+from .app import Front, Running
+from .back import Back
 from .core.workers import Address
 from .discovery import static
 from .discovery.pods import Pods
 from .exchange import Tools
 from .fleet import FleetStore
+from .guard import Guard
+from .guard.admission import Admission
+from .guard.keys import Keys
 from .metrics import Metrics
 from .parsing import Parser
 from .proxy import Proxy
@@ -40,6 +44,16 @@ def _discovered(chosen: Settings) -> AsyncIterator[tuple[Address, ...]]:
     return pods.addresses()
 
 
+def _guard(chosen: Settings, store: FleetStore) -> Guard:
+    admission = Admission(store, chosen.admitting)
+    store.on_change = admission.wake
+    if not chosen.api_keys:
+        return Guard(None, admission)
+    keys = Keys(chosen.api_keys)
+    keys.look()
+    return Guard(keys, admission)
+
+
 async def serve(
     chosen: Settings, stop: asyncio.Event, started: asyncio.Future[tuple[int, int]] | None = None
 ) -> None:
@@ -50,16 +64,19 @@ async def serve(
         stop: set from outside.
         started: gets the two ports once they listen.
     """
-    store, metrics, running = FleetStore(), Metrics(), Running()
+    store = FleetStore(most_requests=chosen.admitting.requests_per_engine)
+    metrics, running = Metrics(), Running()
     bodies = Bodies(chosen.limits)
     upstream = Upstream(connect_s=chosen.limits.connect_s)
     tools = Tools(store, upstream, metrics, chosen.limits)
     proxy = Proxy(tools, policy=chosen.policy)
     parser = Parser()
-    front = Front(chosen, tools, proxy, running, bodies, parser)
-    back = Back(chosen, tools, running, bodies)
+    guard = _guard(chosen, store)
+    front = Front(chosen, tools, proxy, running, bodies, parser, guard)
+    back = Back(chosen, tools, running, bodies, guard.admission)
     supervisor = Supervisor(store, metrics, chosen.probing)
     watching = asyncio.create_task(supervisor.run(_discovered(chosen)))
+    reading = asyncio.create_task(guard.keys.follow()) if guard.keys is not None else None
     listening = [
         await listen(handle, host=chosen.host, port=port, limits=chosen.limits)
         for handle, port in ((front.serve, chosen.port), (back.serve, chosen.metrics_port))
@@ -74,9 +91,10 @@ async def serve(
         stopped.cancel()
         await _leave(chosen, running, store)
     finally:
-        watching.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await watching
+        for task in filter(None, (watching, reading)):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
         for one in listening:
             await one.close()
         upstream.close()
@@ -108,7 +126,7 @@ async def _until_signalled(chosen: Settings) -> None:
 
 def main() -> None:
     """The command ``hypic-router``."""
-    chosen = settings.parse(sys.argv[1:])
+    chosen = flags.parse(sys.argv[1:])
     logs.start(chosen.log_level)
     uvloop.run(_until_signalled(chosen))
 

@@ -1,6 +1,6 @@
-"""The front and the metrics port: routes, limits, errors and CORS, in the server's terms.
+"""The front: which routes there are, who may use them, and what a failure becomes.
 
-Does not choose engines and does not speak to them; how HTTP is served is in `server`.
+Does not choose engines and does not speak to them; how HTTP is served is in `wire`.
 """
 
 import asyncio
@@ -11,7 +11,6 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from hypic_engine.errors import RequestError
 
@@ -19,10 +18,12 @@ from . import errors
 from .call import Call
 from .core.choose import candidates, nobody
 from .core.cut import NoPromptError
-from .core.prompt import Endpoint, Prompt
+from .core.prompt import Endpoint, Prompt, UnknownModelError
 from .errors import RouterError
 from .exchange import Tools
-from .fleet import published
+from .guard import Guard
+from .guard.refusals import NOTHING_DONE
+from .guard.waiting import Waiting
 from .parsing import Parser
 from .proxy import Proxy
 from .settings import Settings
@@ -32,7 +33,6 @@ from .wire.server import Connection
 
 REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 CLIENT_LEFT = 499
-EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 MODELS = "/v1/models"
 # Passed on as they are to any engine: nothing in them makes one engine better than another.
 ERRANDS = ("/tokenize", "/detokenize", "/v1/tokenize", "/v1/detokenize")
@@ -41,6 +41,9 @@ ERRAND = Prompt(output_tokens=0)
 log = logging.getLogger(__name__)
 
 Route = Callable[[Connection], Awaitable[int]]
+
+
+OPEN = frozenset(("/health", "/accepting", "/ready"))
 
 
 @dataclass(slots=True)
@@ -63,6 +66,7 @@ class Front:
         running: Running,
         bodies: Bodies,
         parser: Parser,
+        guard: Guard,
     ) -> None:
         self._settings = settings
         self._tools = tools
@@ -70,6 +74,7 @@ class Front:
         self._running = running
         self._bodies = bodies
         self._parser = parser
+        self._guard = guard
         generating = {str(endpoint): {"POST": self._generate} for endpoint in Endpoint}
         errands = {path: {"POST": self._errand} for path in ERRANDS}
         self._routes: Mapping[str, Mapping[str, Route]] = {
@@ -100,6 +105,8 @@ class Front:
     async def _answer(self, connection: Connection) -> int:
         try:
             return await self._routed(connection)
+        except UnknownModelError as error:
+            return await self._refuse(connection, errors.ModelError(str(error), param=error.field))
         except RequestError as error:
             return await self._refuse(
                 connection, errors.BadRequestError(str(error), param=error.field)
@@ -137,6 +144,8 @@ class Front:
         allow = ", ".join(sorted({*methods, "OPTIONS", *(["HEAD"] if "GET" in methods else [])}))
         if request.method == "OPTIONS":
             return await connection.send_options(allow)
+        if request.path not in OPEN:
+            self._guard.check(request.headers.get("authorization", ""))
         method = "GET" if request.method == "HEAD" else request.method
         route = methods.get(method)
         if route is None:
@@ -154,7 +163,24 @@ class Front:
         endpoint = Endpoint(connection.request.path)
         async with self._bodies.read(connection.request) as body:
             wanted = await self._prompt(endpoint, body)
-            return await self._proxy.serve(_call(connection, "POST", body), wanted, connection)
+            call = self._call(connection, "POST", body)
+            waiting = Waiting(connection, stream=wanted.stream)
+            try:
+                return await self._when_let(call, wanted, waiting)
+            except RouterError as error:
+                return await waiting.fail(error)
+
+    async def _when_let(self, call: Call, wanted: Prompt, waiting: Waiting) -> int:
+        """Serves a request once it may go to the engines, again where they fell asleep."""
+        admission = self._guard.admission
+        while True:
+            await admission.engine(waiting)
+            try:
+                async with admission.slot(waiting):
+                    return await self._proxy.serve(call, wanted, waiting)
+            except NOTHING_DONE:
+                if not admission.asleep:
+                    raise
 
     async def _prompt(self, endpoint: Endpoint, body: bytes) -> Prompt:
         """What the body asks for; one that asks for nothing is an engine's to refuse, if any is."""
@@ -168,7 +194,19 @@ class Front:
     async def _errand(self, connection: Connection) -> int:
         method = "GET" if connection.request.method == "HEAD" else connection.request.method
         async with self._bodies.read(connection.request) as body:
-            return await self._proxy.serve(_call(connection, method, body), ERRAND, connection)
+            return await self._proxy.serve(self._call(connection, method, body), ERRAND, connection)
+
+    def _call(self, connection: Connection, method: str, body: bytes) -> Call:
+        request = connection.request
+        return Call(
+            method=method,
+            target=request.target,
+            headers=self._guard.without_key(list(request.headers.items())),
+            body=body,
+            request_id=connection.request_id,
+            received_s=connection.received_s,
+            explain=request.headers.get("x-hypic-explain") == "1",
+        )
 
     async def _models(self, connection: Connection) -> int:
         """An engine's own list; ours while there is no engine, so that clients find the model."""
@@ -200,60 +238,6 @@ class Front:
         if not candidates(snapshot, (), time.monotonic()):
             raise errors.NoEngineError(nobody(snapshot, ()))
         return await connection.send_json(200, b'{"status":"ready"}')
-
-
-class Back:
-    """The metrics port, which is not for clients."""
-
-    def __init__(self, settings: Settings, tools: Tools, running: Running, bodies: Bodies) -> None:
-        self._settings = settings
-        self._tools = tools
-        self._running = running
-        self._bodies = bodies
-
-    async def serve(self, connection: Connection) -> None:
-        """Answers ``/metrics`` and ``/fleet``."""
-        request = connection.request
-        match request.method, request.path:
-            case "GET" | "HEAD", "/metrics":
-                await connection.send(200, [("Content-Type", EXPOSITION)], self._metrics())
-            case "GET" | "HEAD", "/fleet":
-                await connection.send_json(200, json.dumps(self._fleet()).encode())
-            case "GET" | "HEAD", "/health":
-                await connection.send_json(200, b'{"status":"ok"}')
-            case _:
-                error = errors.NotFoundError(f"there is no {request.path[:200]} here")
-                await connection.send_json(error.status, error.body)
-
-    def _metrics(self) -> bytes:
-        return self._tools.metrics.text(
-            self._tools.store.snapshot,
-            running=self._running.count,
-            body_bytes=self._bodies.n_bytes,
-        )
-
-    def _fleet(self) -> dict[str, Any]:
-        snapshot = self._tools.store.snapshot
-        return {
-            "model": self._settings.names.model,
-            "policy": self._settings.policy,
-            "bytes_per_token": round(snapshot.rates.bytes_per_token, 3),
-            "fill_tokens_per_s": round(snapshot.rates.fill_tokens_per_s),
-            "engines": published(snapshot, time.monotonic()),
-        }
-
-
-def _call(connection: Connection, method: str, body: bytes) -> Call:
-    request = connection.request
-    return Call(
-        method=method,
-        target=request.target,
-        headers=list(request.headers.items()),
-        body=body,
-        request_id=connection.request_id,
-        received_s=connection.received_s,
-        explain=request.headers.get("x-hypic-explain") == "1",
-    )
 
 
 def _request_id(request: Request) -> str:

@@ -8,6 +8,7 @@
     |   +-- BadHttpError          400   not HTTP/1.1 that can be read
     |   |   +-- HeadTooLargeError 431
     |   +-- NotFoundError         404
+    |   +-- ModelError            404   another model
     |   +-- MethodNotAllowedError 405
     +-- CrowdedError              503   no memory for one more body
     +-- NotAcceptingError         503   the router has only begun, or ends
@@ -21,7 +22,8 @@
         +-- DrainingError         503   the engine takes no new requests
         +-- ClosingError          503   the router ends before the answer did
 
-Does not hold: what engines answer with a status of their own, which passes through.
+Does not hold: what engines answer with a status of their own, which passes through; what keeps
+requests from engines (`guard.refusals`).
 """
 
 from typing_extensions import override
@@ -109,6 +111,13 @@ class NotFoundError(ClientError):
 
     status = 404
     code = "not_found"
+
+
+class ModelError(ClientError):
+    """The request names a model that is not served here."""
+
+    status = 404
+    code = "model_not_found"
 
 
 class MethodNotAllowedError(ClientError):

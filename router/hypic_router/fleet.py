@@ -56,23 +56,36 @@ class _Entry:
     tickets: set[Ticket] = field(default_factory=set)
 
 
-class FleetStore:
-    """Keeps the fleet."""
+def _nobody() -> None:
+    """Hears of a change while nobody else wants to."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+
+class FleetStore:
+    """Keeps the fleet.
+
+    Attributes:
+        on_change: called after each change.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, *, most_requests: int = 256
+    ) -> None:
         self._clock = clock
+        self._most_requests = most_requests
         self._entries: dict[str, _Entry] = {}
         self._rates = Rates()
         self._heat, self._pressure = Heat(), Pressure()
         self._snapshot: Fleet | None = None
         self._discovered = False
+        self.on_change: Callable[[], None] = _nobody
 
     @property
     def snapshot(self) -> Fleet:
         """The fleet as it is now."""
         if self._snapshot is None:
             workers = tuple(entry.worker for entry in self._entries.values())
-            self._snapshot = Fleet(workers, self._rates, self._heat, self._pressure)
+            known = (self._rates, self._heat, self._pressure, self._most_requests)
+            self._snapshot = Fleet(workers, *known)
         return self._snapshot
 
     @property
@@ -86,6 +99,7 @@ class FleetStore:
         if entry is not None and _same(entry.worker.at, at):
             entry.worker = change(entry.worker)
             self._snapshot = None
+            self.on_change()
 
     def _change_load(self, at: Address, change: Callable[[Load], Load]) -> None:
         self._change(at, lambda worker: replace(worker, load=change(worker.load)))
@@ -113,6 +127,7 @@ class FleetStore:
             entry.worker = replace(entry.worker, at=at)
         self._snapshot = None
         self._discovered = True
+        self.on_change()
         return came, gone
 
     def probed(self, at: Address, health: Health) -> None:

@@ -55,6 +55,12 @@ class Metrics:
             registry=reg,
         )
         self.running = Gauge("hypic_router_running_requests", "Requests under way", registry=reg)
+        self.held = Gauge(
+            "hypic_router_held_requests", "Requests that wait for engines to wake", registry=reg
+        )
+        self.queued = Gauge(
+            "hypic_router_queued_requests", "Requests that wait for room", registry=reg
+        )
         self.body_bytes = Gauge(
             "hypic_router_body_bytes", "Request bodies, in memory or on their way", registry=reg
         )
@@ -69,15 +75,19 @@ class Metrics:
             "hypic_router_segments", "Segments known to be held, all engines", registry=reg
         )
 
-    def text(self, fleet: Fleet, *, running: int, body_bytes: int) -> bytes:
+    def text(self, fleet: Fleet, *, running: int, queued: int, held: int, body_bytes: int) -> bytes:
         """The exposition, with gauges as they are now.
 
         Args:
             fleet: the engines.
             running: requests under way.
+            queued: of those, requests that wait for room.
+            held: of those, requests that wait for engines to wake.
             body_bytes: of request bodies, in memory or on their way.
         """
         self.running.set(running)
+        self.queued.set(queued)
+        self.held.set(held)
         self.body_bytes.set(body_bytes)
         for state in State:
             count = sum(worker.state is state for worker in fleet.workers)

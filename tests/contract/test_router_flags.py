@@ -7,7 +7,7 @@ import pytest
 from hypic_operator.core import names
 from hypic_operator.core.api import Policy
 from hypic_operator.core.desired import router
-from hypic_router import settings
+from hypic_router import flags
 from hypic_router.core.pods import CLUSTER_LABEL, ROLE_LABEL, ROLES
 from hypic_router.core.prompt import Names
 from hypic_router.core.score import POLICIES
@@ -33,7 +33,7 @@ def command(**spec):
 
 
 def understood(**spec):
-    return settings.parse(command(**spec), IN_A_POD)
+    return flags.parse(command(**spec), IN_A_POD)
 
 
 def test_the_operators_command_is_understood():
@@ -94,19 +94,19 @@ def test_every_policy_of_a_hypic_cluster_exists(policy):
 
 
 def test_a_list_of_engines_needs_no_cluster():
-    chosen = settings.parse(["--model", "m", "--engines", "http://a:1/,http://b:2"], {})
+    chosen = flags.parse(["--model", "m", "--engines", "http://a:1/,http://b:2"], {})
     assert chosen.engines == ("http://a:1", "http://b:2")
     assert chosen.kube_api is None
 
 
 def test_an_ipv6_api_server_is_written_with_brackets():
-    chosen = settings.parse(command(), {"KUBERNETES_SERVICE_HOST": "fd00::1"})
+    chosen = flags.parse(command(), {"KUBERNETES_SERVICE_HOST": "fd00::1"})
     assert chosen.kube_api is not None
     assert chosen.kube_api.url == "https://[fd00::1]:443"
 
 
 @pytest.mark.parametrize(
-    ("flags", "words"),
+    ("wrong", "words"),
     [
         (["--model", "m"], "either --engines or --cluster"),
         (["--model", "m", "--engines", "http://a", "--cluster", "c"], "either --engines or"),
@@ -119,10 +119,11 @@ def test_an_ipv6_api_server_is_written_with_brackets():
         (["--model", "m", "--engines", "http://a", "--max-segments", "0"], "--max-segments"),
         (["--model", "m", "--engines", "http://a", "--max-bodies-mib", "8"], "--max-bodies-mib"),
         (["--model", "m", "--engines", "http://a", "--idle-timeout-s", "-1"], "--idle-timeout-s"),
+        (["--model", "m", "--engines", "http://a", "--max-held", "-1"], "--max-held"),
     ],
 )
-def test_a_wrong_flag_ends_the_process_with_its_name(flags, words, capsys):
+def test_a_wrong_flag_ends_the_process_with_its_name(wrong, words, capsys):
     with pytest.raises(SystemExit) as ended:
-        settings.parse(flags, {})
+        flags.parse(wrong, {})
     assert ended.value.code == 2
     assert words in capsys.readouterr().err

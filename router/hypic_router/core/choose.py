@@ -61,12 +61,14 @@ def candidates(fleet: Fleet, tried: Collection[str], now_s: float) -> list[Worke
     """The engines that may be asked.
 
     Where no ready engine is left, those that are merely late are asked, and where every breaker is
-    open they count as closed: trying one beats refusing everybody.
+    open they count as closed: trying one beats refusing everybody. An engine that has as much to do
+    as it may is asked only where all have.
     """
     for state in (State.READY, State.LATE):
         able = [w for w in fleet.workers if w.state is state and w.at.name not in tried]
         if able:
-            return [worker for worker in able if worker.breaker.admits(now_s)] or able
+            able = [worker for worker in able if worker.breaker.admits(now_s)] or able
+            return [w for w in able if w.load.requests < fleet.most_requests] or able
     return []
 
 

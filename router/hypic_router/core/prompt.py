@@ -25,6 +25,10 @@ MAX_OUTPUT_TOKENS = 2_048
 MAX_SAMPLES = 128
 
 
+class UnknownModelError(RequestError):
+    """The request names a model that is not served here."""
+
+
 class Endpoint(StrEnum):
     """The generating routes; each has its own place for the prompt."""
 
@@ -76,10 +80,12 @@ def prompt(endpoint: Endpoint, body: bytes, names: Names) -> Prompt:
 
     Raises:
         NoPromptError: there is nothing to generate from.
+        UnknownModelError: it names another model.
         RequestError: not a JSON object, more segments than allowed, or segment options that make
             no sense.
     """
     fields = _fields(body)
+    _check_model(endpoint, fields, names)
     wishes = _options(endpoint, fields, names)
     cuts = _cuts(endpoint, fields, names, wishes)
     most, limit = max(len(one.pieces) for one in cuts) + 1, names.max_segments
@@ -118,6 +124,15 @@ def _slowly(body: bytes) -> Any:
         return json.loads(body, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
         raise RequestError("body", f"is not JSON: {str(error)[:200]}") from error
+
+
+def _check_model(endpoint: Endpoint, fields: Mapping[str, Any], names: Names) -> None:
+    """An adapter may follow the model's name; a name that is no text is the engine's to judge."""
+    model = fields.get("model")
+    if endpoint is Endpoint.GENERATE or not isinstance(model, str):
+        return
+    if model.split(":", 1)[0] not in (names.model, names.model.split(":", 1)[0]):
+        raise UnknownModelError("model", f"{model[:100]!r} is not served here; {names.model!r} is")
 
 
 def _cuts(

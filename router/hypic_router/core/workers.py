@@ -132,9 +132,14 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """All engines at one moment, and what is known of costs and of the traffic."""
+    """All engines at one moment, and what is known of costs and of the traffic.
+
+    Attributes:
+        most_requests: that one engine should have at once.
+    """
 
     workers: tuple[Worker, ...] = ()
     rates: Rates = Rates()
     heat: Heat = field(default_factory=Heat)
     pressure: Pressure = field(default_factory=Pressure)
+    most_requests: int = 256

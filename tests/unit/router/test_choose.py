@@ -262,3 +262,11 @@ def test_a_holder_that_is_very_far_behind_does_not_keep_a_request():
     holders = [worker(f"holder-{i}", "a", tokens=9_000) for i in range(2)]
     fleet = Fleet((*holders, *(worker(f"{i}") for i in range(6))), heat=heated(0.01))
     assert choose(asking("a"), fleet, POLICIES["segment"], turn=0, now_s=1.0).label == "copied"
+
+
+def test_an_engine_that_has_as_much_as_it_may_is_asked_only_where_all_have():
+    full, free = worker("full", "a", requests=2), worker("free")
+    fleet = Fleet((full, free), most_requests=2)
+    assert choose(asking("a"), fleet, POLICIES["segment"], turn=0, now_s=0.0).worker is free
+    fleet = Fleet((full,), most_requests=2)
+    assert choose(asking("a"), fleet, POLICIES["segment"], turn=0, now_s=0.0).worker is full

@@ -5,7 +5,13 @@ import pytest
 from hypic_engine.contract import chat
 from hypic_engine.contract.segments import head_digest, ids_digest, salt_of, text_digest
 from hypic_engine.errors import RequestError
-from hypic_router.core.prompt import DEFAULT_OUTPUT_TOKENS, Endpoint, Names, prompt
+from hypic_router.core.prompt import (
+    DEFAULT_OUTPUT_TOKENS,
+    Endpoint,
+    Names,
+    UnknownModelError,
+    prompt,
+)
 
 SEP = "<<PIC_SEP>>"
 NAMES = Names("tiny", SEP, 4)
@@ -101,10 +107,10 @@ def test_salt_and_adapter_are_part_of_every_name():
 
 
 def test_an_adapter_in_the_models_name_wins_but_not_on_generate():
-    body = {"model": "base:poet", "lora_path": "l", "prompt": f"a{SEP}Q", "text": f"a{SEP}Q"}
+    body = {"model": "tiny:poet", "lora_path": "l", "prompt": f"a{SEP}Q", "text": f"a{SEP}Q"}
     assert digests(read(COMPLETIONS, body)) == texts("a", adapter="poet")
     assert digests(read(GENERATE, body)) == texts("a", adapter="l")
-    assert digests(read(COMPLETIONS, {**body, "model": "base:"})) == texts("a", adapter="l")
+    assert digests(read(COMPLETIONS, {**body, "model": "tiny:"})) == texts("a", adapter="l")
 
 
 @pytest.mark.parametrize("odd", [{"cache_salt": ["a"]}, {"extra_key": 3}, {"lora_path": ["l"]}])
@@ -117,9 +123,16 @@ def test_a_salt_or_adapter_of_an_odd_form_names_nothing(odd):
     assert digests(read(GENERATE, {**ids, **odd})) == []
 
 
-def test_the_requests_model_is_not_part_of_a_name():
-    body = {"prompt": f"a{SEP}Q", "model": "gpt-4"}
-    assert digests(read(COMPLETIONS, body)) == texts("a")
+def test_another_model_is_unknown_except_where_the_engine_reads_no_name():
+    body = {"prompt": f"a{SEP}Q", "text": f"a{SEP}Q", "model": "gpt-4"}
+    with pytest.raises(UnknownModelError, match="'gpt-4' is not served here; 'tiny' is"):
+        read(COMPLETIONS, body)
+    assert digests(read(GENERATE, body)) == texts("a")
+
+
+@pytest.mark.parametrize("model", ["tiny", "tiny:", None, 3])
+def test_a_request_without_another_models_name_is_served(model):
+    assert digests(read(COMPLETIONS, {"prompt": f"a{SEP}Q", "model": model})) == texts("a")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,137 @@
+"""Flags and environment to one frozen `Settings`; the only reader of either."""
+
+import argparse
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from hypic_engine.contract.segments import DEFAULT_MAX_SEGMENTS, DEFAULT_SEPARATOR
+
+from .core.prompt import Names
+from .core.score import POLICIES
+from .settings import Admitting, KubeApi, Limits, Settings
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hypic-router",
+        description="Sends each request to the engine that already holds its segments.",
+        allow_abbrev=False,
+    )
+    add, default = parser.add_argument, Settings(Names("", "", 0))
+    add("--host", default=default.host, help="address to listen on")
+    add("--port", type=int, default=default.port, help="port of the front")
+    add("--metrics-port", type=int, default=default.metrics_port, help="port of /metrics, /fleet")
+    add("--model", required=True, help="served model name; part of every digest")
+    add("--separator", default=DEFAULT_SEPARATOR, help="text that cuts segments")
+    add("--max-segments", type=int, default=DEFAULT_MAX_SEGMENTS, help="most segments a prompt")
+    add("--policy", choices=sorted(POLICIES), default=default.policy, help="how to choose")
+    add("--engines", default="", help="engines as http://host:port,...; instead of --cluster")
+    add("--cluster", default="", help="HypicCluster whose pods are the engines")
+    add("--namespace", default="", help="its namespace")
+    add("--engine-port", type=int, default=default.engine_port, help="port of engines in pods")
+    add("--kube-api", default="", help="API server as http(s)://host:port; default: in-cluster")
+    add("--kube-token-file", default=None, help="bearer token for --kube-api")
+    add("--kube-ca-file", default=None, help="authority of --kube-api")
+    add("--cors-origin", action="append", default=[], help="allow this origin; '*' for any")
+    add("--api-keys", default="", help="file or mounted Secret with keys; without it none is asked")
+    _add_limits(add)
+    add("--log-level", choices=("debug", "info", "warning", "error"), default=default.log_level)
+    return parser
+
+
+def _add_limits(add: Callable[..., object]) -> None:
+    default, limits, admitting = Settings(Names("", "", 0)), Limits(), Admitting()
+    add("--max-body-mib", type=float, default=limits.body_bytes / (1 << 20), help="of a request")
+    add("--max-bodies-mib", type=float, default=limits.bodies_bytes / (1 << 20), help="of all")
+    add("--max-header-kib", type=float, default=limits.header_bytes / (1 << 10))
+    add("--body-timeout-s", type=float, default=limits.body_s, help="for a request body to arrive")
+    add("--connect-timeout-s", type=float, default=limits.connect_s, help="to reach an engine")
+    add("--first-byte-timeout-s", type=float, default=limits.first_byte_s, help="of a stream")
+    add("--answer-timeout-s", type=float, default=limits.answer_s, help="when not streamed")
+    add("--idle-timeout-s", type=float, default=limits.idle_s, help="between pieces of an answer")
+    add("--max-requests-per-engine", type=int, default=admitting.requests_per_engine)
+    add("--max-queued", type=int, default=admitting.most_queued, help="that wait for room")
+    add("--queue-timeout-s", type=float, default=admitting.queue_s, help="longest wait for room")
+    add("--hold-s", type=float, default=admitting.hold_s, help="longest wait for sleeping engines")
+    add("--max-held", type=int, default=admitting.most_held, help="that wait for those")
+    add("--unlisted-s", type=float, default=default.unlisted_s)
+    add("--shutdown-s", type=float, default=default.shutdown_s, help="for running requests to end")
+
+
+def _kube_api(
+    parser: argparse.ArgumentParser, args: argparse.Namespace, environ: Mapping[str, str]
+) -> KubeApi:
+    if args.kube_api:
+        return KubeApi(
+            args.kube_api.rstrip("/"), args.kube_token_file or "", args.kube_ca_file or ""
+        )
+    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
+    if not host:
+        parser.error("--cluster works in a pod; elsewhere give --kube-api, or --engines instead")
+    bracketed = f"[{host}]" if ":" in host else host
+    return KubeApi(f"https://{bracketed}:{port or 443}")
+
+
+def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    if bool(args.engines) == bool(args.cluster):
+        parser.error("give either --engines or --cluster")
+    if args.cluster and not args.namespace:
+        parser.error("--cluster needs --namespace")
+    if not args.separator:
+        parser.error("--separator must not be empty")
+    for url in filter(None, args.engines.split(",")):
+        if not url.startswith(("http://", "https://")):
+            parser.error(f"--engines: {url!r} must begin with http:// or https://")
+    _check_numbers(parser, args)
+
+
+def _check_numbers(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    for name in ("max_segments", "max_requests_per_engine"):
+        if getattr(args, name) < 1:
+            parser.error(f"--{name.replace('_', '-')} must be 1 or more")
+    if args.max_bodies_mib < args.max_body_mib:
+        parser.error("--max-bodies-mib must not be less than --max-body-mib")
+    for name, value in vars(args).items():
+        if name.endswith(("_s", "_mib", "_kib", "_queued", "_held")) and value < 0:
+            parser.error(f"--{name.replace('_', '-')} must not be negative")
+
+
+def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Settings:
+    """The settings; a wrong flag ends the process with a message that names it."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    _check(parser, args)
+    return Settings(
+        names=Names(args.model, args.separator, args.max_segments),
+        host=args.host,
+        port=args.port,
+        metrics_port=args.metrics_port,
+        policy=args.policy,
+        engines=tuple(url.rstrip("/") for url in args.engines.split(",") if url),
+        namespace=args.namespace,
+        cluster=args.cluster,
+        engine_port=args.engine_port,
+        kube_api=_kube_api(parser, args, environ) if args.cluster else None,
+        cors_origins=tuple(args.cors_origin),
+        api_keys=args.api_keys,
+        unlisted_s=args.unlisted_s,
+        shutdown_s=args.shutdown_s,
+        log_level=args.log_level,
+        limits=Limits(
+            body_bytes=int(args.max_body_mib * (1 << 20)),
+            bodies_bytes=int(args.max_bodies_mib * (1 << 20)),
+            header_bytes=int(args.max_header_kib * (1 << 10)),
+            body_s=args.body_timeout_s,
+            connect_s=args.connect_timeout_s,
+            first_byte_s=args.first_byte_timeout_s,
+            answer_s=args.answer_timeout_s,
+            idle_s=args.idle_timeout_s,
+        ),
+        admitting=Admitting(
+            requests_per_engine=args.max_requests_per_engine,
+            queue_s=args.queue_timeout_s,
+            most_queued=args.max_queued,
+            hold_s=args.hold_s,
+            most_held=args.max_held,
+        ),
+    )
