@@ -12,7 +12,7 @@ ENGINE_RUN = env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=$(CURDIR)/build/engine-si
 # What the router is compared with; no part of the product.
 PEERS := $(HYPIC_CACHE)/peers
 
-.PHONY: help demo test unit ops integration e2e gpu bench-router bench-policies bench-stacks bench-ttft lint types format sync lock engine-site images generate check-generated clean
+.PHONY: help demo test unit ops integration oracle e2e gpu bench-router bench-policies bench-stacks bench-ttft lint types format sync lock engine-site images generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -31,6 +31,9 @@ ops: engine-site ## the operations, their oracle and the tiny model, in torch on
 integration: sync engine-site ## a real kube-apiserver, and real SGLang on CPU
 	$(PY) -m pytest tests/integration --ignore tests/integration/engine
 	$(ENGINE_RUN) -m pytest tests/integration/engine
+
+oracle: engine-site ## every model family and mode on real SGLang against the oracle, on CPU
+	$(ENGINE_RUN) -m tests.integration.engine.oracle_run
 
 e2e: sync ## a real cluster, built images, installed charts, the real engine on CPU
 	$(PY) -m pytest tests/e2e

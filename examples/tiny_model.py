@@ -1,6 +1,6 @@
-"""Write a tiny random hybrid of the Qwen3.5 architecture that stock SGLang and transformers serve.
+"""Write a tiny random hybrid model that stock SGLang serves without an accelerator.
 
-    python examples/tiny_model.py OUT
+    python examples/tiny_model.py OUT [--family qwen3.5]
 
 Made for tests and demos on machines without an accelerator: it says nothing sensible, but every
 token of its prompt matters to what it says. A trained model of the same shape may take its place:
@@ -19,25 +19,19 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import save_file
+from tiny import bailing, qwen3_5, qwen3_next
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-HIDDEN, MLP, VOCAB, POSITIONS = 128, 256, 512, 32_768
-HEADS, KV_HEADS, HEAD_DIM, ROTARY_DIM = 4, 2, 64, 16
-K_HEADS, V_HEADS, LINEAR_DIM, CONV_WIDTH = 2, 4, 64, 4
-LAYERS = (*["linear_attention"] * 3, "full_attention") * 2
-KEY_DIM, VALUE_DIM = K_HEADS * LINEAR_DIM, V_HEADS * LINEAR_DIM
-VISION_HIDDEN, VISION_MLP, PATCH, MERGE, VISION_POSITIONS = 32, 64, 16, 2, 64
-EPS = 1e-6
-
+POSITIONS = 32_768
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 END_OF_TEXT, IM_END = 256, 258
-PRINTABLE = (10, *range(32, 127))
 
 CHAT_TEMPLATE = """\
 {%- for message in messages -%}
@@ -50,187 +44,21 @@ CHAT_TEMPLATE = """\
 """
 
 
-def text_config() -> dict[str, Any]:
-    """The language model's part of config.json."""
-    return {
-        "model_type": "qwen3_5_text",
-        "vocab_size": VOCAB,
-        "hidden_size": HIDDEN,
-        "intermediate_size": MLP,
-        "num_hidden_layers": len(LAYERS),
-        "layer_types": list(LAYERS),
-        "full_attention_interval": 4,
-        "num_attention_heads": HEADS,
-        "num_key_value_heads": KV_HEADS,
-        "head_dim": HEAD_DIM,
-        "attn_output_gate": True,
-        "attention_bias": False,
-        "linear_num_key_heads": K_HEADS,
-        "linear_num_value_heads": V_HEADS,
-        "linear_key_head_dim": LINEAR_DIM,
-        "linear_value_head_dim": LINEAR_DIM,
-        "linear_conv_kernel_dim": CONV_WIDTH,
-        "mamba_ssm_dtype": "float32",
-        "hidden_act": "silu",
-        "rms_norm_eps": EPS,
-        "max_position_embeddings": POSITIONS,
-        "partial_rotary_factor": ROTARY_DIM / HEAD_DIM,
-        "rope_parameters": {
-            "rope_type": "default",
-            "rope_theta": 10_000.0,
-            "partial_rotary_factor": ROTARY_DIM / HEAD_DIM,
-            "mrope_interleaved": True,
-            "mrope_section": [3, 3, 2],
-        },
-        "tie_word_embeddings": False,
-        "eos_token_id": IM_END,
-        "dtype": "bfloat16",
-    }
+@dataclass(frozen=True)
+class Family:
+    """A model's config.json and its tensors by their names in a checkpoint."""
+
+    config: Callable[[], dict[str, Any]]
+    weights: Callable[[], dict[str, torch.Tensor]]
 
 
-def config() -> dict[str, Any]:
-    """config.json; the vision tower is there because the architecture has one."""
-    return {
-        "architectures": ["Qwen3_5ForConditionalGeneration"],
-        "model_type": "qwen3_5",
-        "text_config": text_config(),
-        "vision_config": {
-            "model_type": "qwen3_5_vision",
-            "depth": 1,
-            "hidden_size": VISION_HIDDEN,
-            "intermediate_size": VISION_MLP,
-            "num_heads": 2,
-            "out_hidden_size": HIDDEN,
-            "patch_size": PATCH,
-            "spatial_merge_size": MERGE,
-            "temporal_patch_size": 2,
-            "in_channels": 3,
-            "num_position_embeddings": VISION_POSITIONS,
-            "deepstack_visual_indexes": [],
-        },
-        "image_token_id": 500,
-        "video_token_id": 501,
-        "vision_start_token_id": 502,
-        "vision_end_token_id": 503,
-        "tie_word_embeddings": False,
-        "dtype": "bfloat16",
-    }
-
-
-def _stream(name: str, count: int) -> torch.Tensor:
-    """`count` integers, uniform over int16, that depend on nothing but `name`."""
-    raw = bytearray(hashlib.shake_256(name.encode()).digest(2 * count))
-    return torch.frombuffer(raw, dtype=torch.int16).to(torch.float32)
-
-
-def normal(name: str, shape: tuple[int, ...], *, std: float) -> torch.Tensor:
-    """Nearly normal values: the sum of four uniform integers, scaled."""
-    count = int(torch.tensor(shape).prod())
-    total = _stream(name, 4 * count).reshape(4, count).sum(0)
-    return (total * (std / 37_837.2)).reshape(shape)
-
-
-def spread(name: str, count: int, *, low: float, high: float) -> torch.Tensor:
-    """Uniform values between `low` and `high`."""
-    return _stream(name, count) * ((high - low) / 65_536) + (low + high) / 2
-
-
-def projection(name: str, rows: int, columns: int, *, gain: float = 1.0) -> torch.Tensor:
-    """A matrix that keeps the size of what it multiplies, times `gain`."""
-    return normal(name, (rows, columns), std=gain * columns**-0.5)
-
-
-def _linear_attention(prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
-    mixed = 2 * KEY_DIM + VALUE_DIM
-    for part, rows, gain in (("qkv", mixed, 1.5), ("z", VALUE_DIM, 1.0), ("b", V_HEADS, 1.0)):
-        name = f"{prefix}.in_proj_{part}.weight"
-        yield name, projection(name, rows, HIDDEN, gain=gain)
-    name = f"{prefix}.in_proj_a.weight"
-    yield name, projection(name, V_HEADS, HIDDEN, gain=0.5)
-    name = f"{prefix}.conv1d.weight"
-    yield name, normal(name, (mixed, 1, CONV_WIDTH), std=0.7)
-    # A head forgets between a thousandth and a fifth of its state a token: memories of all lengths.
-    name = f"{prefix}.A_log"
-    slow_to_fast = torch.tensor([-5 + 5 * head / (V_HEADS - 1) for head in range(V_HEADS)])
-    yield name, slow_to_fast + spread(name, V_HEADS, low=-0.5, high=0.5)
-    name = f"{prefix}.dt_bias"
-    yield name, spread(name, V_HEADS, low=-2.0, high=-1.0)
-    name = f"{prefix}.norm.weight"
-    yield name, 1 + normal(name, (LINEAR_DIM,), std=0.1)
-    name = f"{prefix}.out_proj.weight"
-    yield name, projection(name, HIDDEN, VALUE_DIM, gain=2.0)
-
-
-def _full_attention(prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
-    query, key_value = HEADS * HEAD_DIM, KV_HEADS * HEAD_DIM
-    for part, rows in (("q", 2 * query), ("k", key_value), ("v", key_value)):
-        name = f"{prefix}.{part}_proj.weight"
-        yield name, projection(name, rows, HIDDEN)
-    name = f"{prefix}.o_proj.weight"
-    yield name, projection(name, HIDDEN, query, gain=3.0)
-    # Wide queries and keys make attention choose few tokens, so that each of them tells; wider
-    # still where they are turned by position, so that a key in the wrong place tells as well.
-    width = torch.tensor([1.4] * ROTARY_DIM + [0.5] * (HEAD_DIM - ROTARY_DIM))
-    for part in ("q", "k"):
-        name = f"{prefix}.{part}_norm.weight"
-        yield name, width + normal(name, (HEAD_DIM,), std=0.1)
-
-
-def _layer(index: int) -> Iterator[tuple[str, torch.Tensor]]:
-    prefix = f"model.language_model.layers.{index}"
-    for part in ("input_layernorm", "post_attention_layernorm"):
-        name = f"{prefix}.{part}.weight"
-        yield name, normal(name, (HIDDEN,), std=0.1)
-    if LAYERS[index] == "linear_attention":
-        yield from _linear_attention(f"{prefix}.linear_attn")
-    else:
-        yield from _full_attention(f"{prefix}.self_attn")
-    for part, rows, columns in (
-        ("gate", MLP, HIDDEN),
-        ("up", MLP, HIDDEN),
-        ("down", HIDDEN, MLP),
-    ):
-        name = f"{prefix}.mlp.{part}_proj.weight"
-        yield name, projection(name, rows, columns)
-
-
-def _vision() -> Iterator[tuple[str, torch.Tensor]]:
-    hidden, merged = VISION_HIDDEN, VISION_HIDDEN * MERGE**2
-    linear = {
-        "blocks.0.attn.qkv": (3 * hidden, hidden),
-        "blocks.0.attn.proj": (hidden, hidden),
-        "blocks.0.mlp.linear_fc1": (VISION_MLP, hidden),
-        "blocks.0.mlp.linear_fc2": (hidden, VISION_MLP),
-        "merger.linear_fc1": (merged, merged),
-        "merger.linear_fc2": (HIDDEN, merged),
-    }
-    for part, (rows, columns) in linear.items():
-        name = f"model.visual.{part}"
-        yield f"{name}.weight", projection(name, rows, columns)
-        yield f"{name}.bias", torch.zeros(rows)
-    for part in ("blocks.0.norm1", "blocks.0.norm2", "merger.norm"):
-        yield f"model.visual.{part}.weight", torch.ones(hidden)
-        yield f"model.visual.{part}.bias", torch.zeros(hidden)
-    name = "model.visual.pos_embed.weight"
-    yield name, normal(name, (VISION_POSITIONS, hidden), std=0.02)
-    name = "model.visual.patch_embed.proj"
-    yield f"{name}.weight", normal(name, (hidden, 3, 2, PATCH, PATCH), std=0.02)
-    yield f"{name}.bias", torch.zeros(hidden)
-
-
-def weights() -> dict[str, torch.Tensor]:
-    """All tensors by their names in a checkpoint, in bfloat16."""
-    embed, head = "model.language_model.embed_tokens.weight", "lm_head.weight"
-    tensors = {embed: normal(embed, (VOCAB, HIDDEN), std=1.0)}
-    for index in range(len(LAYERS)):
-        tensors.update(_layer(index))
-    name = "model.language_model.norm.weight"
-    tensors[name] = normal(name, (HIDDEN,), std=0.1)
-    # Rows of zeros never win: answers are printable and as long as was asked for.
-    tensors[head] = torch.zeros(VOCAB, HIDDEN)
-    tensors[head][list(PRINTABLE)] = projection(head, len(PRINTABLE), HIDDEN, gain=4.0)
-    tensors.update(_vision())
-    return {name: tensor.to(torch.bfloat16).contiguous() for name, tensor in tensors.items()}
+FAMILIES: Mapping[str, Family] = {
+    "qwen3.5": Family(qwen3_5.config, qwen3_5.weights),
+    "qwen3-next": Family(qwen3_next.config, qwen3_next.weights),
+    "ring": Family(bailing.ring_config, bailing.ring_weights),
+    "bailing-v2.5": Family(bailing.latent_config, bailing.latent_weights),
+}
+DEFAULT = "qwen3.5"
 
 
 def tokenizer() -> Tokenizer:
@@ -251,9 +79,9 @@ def _write_json(path: Path, value: dict[str, Any]) -> None:
     path.write_text(json.dumps(value, indent=2) + "\n")
 
 
-def write(folder: Path) -> None:
+def write(folder: Path, family: str = DEFAULT) -> None:
     """All files of the model into an existing empty folder."""
-    _write_json(folder / "config.json", config())
+    _write_json(folder / "config.json", FAMILIES[family].config())
     _write_json(
         folder / "generation_config.json",
         {"eos_token_id": [END_OF_TEXT, IM_END], "pad_token_id": END_OF_TEXT, "do_sample": False},
@@ -270,7 +98,9 @@ def write(folder: Path) -> None:
             "chat_template": CHAT_TEMPLATE,
         },
     )
-    save_file(weights(), folder / "model.safetensors", metadata={"format": "pt"})
+    made = FAMILIES[family].weights().items()
+    tensors = {name: tensor.to(torch.bfloat16).contiguous() for name, tensor in made}
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
 def digest(folder: Path) -> str:
@@ -281,12 +111,12 @@ def digest(folder: Path) -> str:
     return sha.hexdigest()
 
 
-def publish(out: Path) -> None:
+def publish(out: Path, family: str = DEFAULT) -> None:
     """Write beside `out` and rename, so that a reader sees a whole model or none."""
     out.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:
-        write(work)
+        write(work, family)
         work.chmod(0o755)
         for path in work.iterdir():
             path.chmod(0o644)
@@ -301,8 +131,10 @@ def main() -> None:
     """Write the model to the folder named on the command line and print its digest."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path, metavar="OUT", help="folder to write; replaced if there")
-    out = parser.parse_args().out
-    publish(out)
+    parser.add_argument("--family", choices=FAMILIES, default=DEFAULT)
+    arguments = parser.parse_args()
+    out = arguments.out
+    publish(out, arguments.family)
     size = sum(path.stat().st_size for path in out.iterdir())
     print(f"{out}: {size / 1e6:.1f} MB", file=sys.stderr)
     print(f"sha256:{digest(out)}")

@@ -24,13 +24,21 @@ def path(settings: Settings) -> Path:
     if not script.exists():
         raise RefusedError(f"no {script}: run from a complete checkout")
     home = folder(settings) / NAME
-    with made_once(home, key=hashlib.sha256(script.read_bytes()).hexdigest()) as missing:
+    with made_once(home, key=_digest(script)) as missing:
         if missing:
             interpreter = engine_env.python(settings)
             with step(f"make the model {NAME}"):
                 run([interpreter, script, home])
                 _let_pods_read(home)
     return home
+
+
+def _digest(script: Path) -> str:
+    """Of the script and of the modules that it is made of."""
+    sha = hashlib.sha256(script.read_bytes())
+    for module in sorted((script.parent / "tiny").glob("*.py")):
+        sha.update(module.read_bytes())
+    return sha.hexdigest()
 
 
 def _let_pods_read(home: Path) -> None:

@@ -13,7 +13,7 @@ import torch
 
 from ..integration.engine.oracle_cases import SEPARATOR, Case, cases
 from ..support.engine_server import Engine
-from ..support.oracle import Model, Piece, Stream, forward, plan
+from ..support.oracle import Model, Piece, Stream, forward, load, plan
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "tiny_model.py"
 MODE = "transition_rope_recompute"
@@ -60,7 +60,7 @@ def likeliness(model: Model, case: Case, chosen: int) -> float:
 
 
 def test_first_tokens_are_the_oracles_or_as_likely(engine, tiny):
-    model, drawn, chosen = Model(tiny), list(cases(seed=3, n_cases=24)), []
+    model, drawn, chosen = load(tiny), list(cases(seed=3, n_cases=24)), []
     for case in drawn:
         recompute = case.recompute if case.recompute == "all" else list(case.recompute)
         answer = engine.generate(case.text, n_tokens=1, pic={"recompute": recompute})

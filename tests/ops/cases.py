@@ -62,3 +62,33 @@ def rotary_table(n_positions: int, rotary_dim: int, *, theta: float = 10_000.0) 
     inverse = theta ** -(torch.arange(0, rotary_dim, 2) / rotary_dim)
     angles = torch.arange(n_positions)[:, None] * inverse
     return torch.cat([angles.cos(), angles.sin()], -1)
+
+
+def lightning_walk(
+    runs: list[int],
+    *,
+    dtype: torch.dtype,
+    sizes: tuple[int, int, int, int] = (3, 32, 24, 16),
+    last_slot: int = 2,
+) -> tuple[Tensor, ...]:
+    """Arguments of Lightning's walk; sizes are heads, DK, DV and turned dimensions."""
+    heads, dk, dv, rotary_dim = sizes
+    generator = torch.Generator().manual_seed(0)
+
+    def normal(*size: int) -> Tensor:
+        return torch.randn(*size, generator=generator)
+
+    n_tokens, n_runs = sum(runs), len(runs)
+    slots = torch.randint(0, 6, (n_runs,), generator=generator, dtype=torch.int32)
+    slots[-1] = last_slot
+    return (
+        *(poisoned(normal(n_tokens, heads, dim).to(dtype)) for dim in (dk, dk, dv)),
+        torch.logspace(-2, 0, heads),
+        normal(heads, dk, dv),
+        torch.tensor([0, *runs]).cumsum(0).int(),
+        slots,
+        torch.randint(3, 100, (n_runs,), generator=generator, dtype=torch.int32),
+        torch.randint(0, 300, (n_runs,), generator=generator),
+        poisoned(normal(6, heads, dk, dv).to(dtype)),
+        rotary_table(300, rotary_dim),
+    )

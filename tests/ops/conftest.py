@@ -1,28 +1,26 @@
 """The tiny model, made once by the script that users run."""
 
-import importlib.util
 import os
+import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from ..support.oracle import Model
+from ..support.oracle import Model, load
 
 # Kernels run in Triton's interpreter here; it must be chosen before anything imports Triton.
 os.environ["TRITON_INTERPRET"] = "1"
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "tiny_model.py"
+FAMILIES = ("qwen3.5", "qwen3-next", "ring", "bailing-v2.5")
 
 
 @pytest.fixture(scope="session")
 def tiny_model() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("tiny_model", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    import tiny_model  # noqa: PLC0415 - a script, found only now
+
+    return tiny_model
 
 
 @pytest.fixture(scope="session")
@@ -34,4 +32,12 @@ def tiny_folder(tiny_model, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def oracle(tiny_folder) -> Model:
-    return Model(tiny_folder)
+    return load(tiny_folder)
+
+
+@pytest.fixture(scope="session", params=FAMILIES)
+def any_oracle(request, tiny_model, tmp_path_factory) -> Model:
+    """The oracle of each family in turn."""
+    folder = tmp_path_factory.mktemp("models") / request.param
+    tiny_model.publish(folder, request.param)
+    return load(folder)

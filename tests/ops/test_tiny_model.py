@@ -39,7 +39,7 @@ def test_a_failed_write_leaves_the_old_model_and_no_litter(tiny_model, tmp_path,
     out.mkdir()
     (out / "old").touch()
 
-    def fails(folder):
+    def fails(folder, _family):
         (folder / "config.json").touch()
         raise OSError("disk full")
 
@@ -88,13 +88,13 @@ def test_the_chat_template_takes_text_and_lists_of_parts(tiny_folder, content):
 @pytest.mark.parametrize(
     ("old", "new"), [("Head", "head"), ("Paris", "Parit"), ("Japan", "Jaban"), ("Which", "which")]
 )
-def test_one_letter_anywhere_changes_the_answer(oracle, old, new):
-    answer = full(oracle, list(PROMPT.encode()), 8)
-    assert full(oracle, list(PROMPT.replace(old, new).encode()), 8) != answer
+def test_one_letter_anywhere_changes_the_answer(any_oracle, old, new):
+    answer = full(any_oracle, list(PROMPT.encode()), 8)
+    assert full(any_oracle, list(PROMPT.replace(old, new).encode()), 8) != answer
 
 
-def test_answers_are_printable_and_varied(oracle):
-    answer = full(oracle, list(PROMPT.encode()), 32)
+def test_answers_are_printable_and_varied(any_oracle):
+    answer = full(any_oracle, list(PROMPT.encode()), 32)
     assert bytes(answer).decode("ascii").replace("\n", "").isprintable()
     assert len(set(answer)) > 12
 

@@ -4,17 +4,33 @@ A plain forward with explicit states and masks; greedy. Holds no cache: every ca
 computed alone, from position 0 and a zero state, each time it occurs.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from .oracle_model import Model, recur
+from .oracle_bailing import Bailing, Ring
+from .oracle_model import Memory, Model
+from .oracle_qwen import Qwen, QwenNext
 
 Mode = Literal["addition", "transition", "transition_rope", "transition_rope_recompute"]
 TAIL = 3
+MODELS: dict[str, type[Model]] = {
+    "Qwen3_5ForConditionalGeneration": Qwen,
+    "Qwen3NextForCausalLM": QwenNext,
+    "BailingMoeLinearV2ForCausalLM": Ring,
+    "BailingMoeV2_5ForCausalLM": Bailing,
+}
+
+
+def load(folder: Path) -> Model:
+    """The model in a folder that `examples/tiny_model.py` wrote."""
+    (architecture,) = json.loads((folder / "config.json").read_text())["architectures"]
+    return MODELS[architecture](folder)
 
 
 @dataclass(frozen=True)
@@ -69,17 +85,7 @@ class Alone:
 
     keys: dict[int, Tensor] = field(default_factory=dict)
     values: dict[int, Tensor] = field(default_factory=dict)
-    mixed: dict[int, Tensor] = field(default_factory=dict)
-    rule: dict[int, tuple[Tensor, Tensor, Tensor, Tensor]] = field(default_factory=dict)
-
-    def operator(self, layer: int, seam: int) -> tuple[Tensor, Tensor]:
-        """End state and transition of the tokens after the seam."""
-        k, v, g, beta = (x[seam:] for x in self.rule[layer])
-        n_heads, dv, dk = v.shape[1], v.shape[2], k.shape[2]
-        rows = torch.cat([torch.zeros(n_heads, dv, dk), torch.eye(dk).expand(n_heads, dk, dk)], 1)
-        written = torch.cat([v, torch.zeros(*v.shape[:2], dk)], -1)
-        last = recur(k, written, g, beta, rows)[-1]
-        return last[:, :dv], last[:, dv:]
+    linear: dict[int, Any] = field(default_factory=dict)
 
 
 def alone(model: Model, ids: Sequence[int]) -> Alone:
@@ -98,8 +104,7 @@ class Stream:
         self.keys: dict[int, list[Tensor]] = {layer: [] for layer in layers}
         self.values: dict[int, list[Tensor]] = {layer: [] for layer in layers}
         self.positions: dict[int, list[Tensor]] = {layer: [] for layer in layers}
-        self.state = {layer: model.empty_state() for layer in linear}
-        self.history = {layer: model.empty_history(layer) for layer in linear}
+        self.memory: dict[int, Memory] = {layer: model.memory(layer) for layer in linear}
         self.length = 0
 
     def add(self, layer: int, keys: Tensor, values: Tensor, positions: Tensor) -> None:
@@ -150,25 +155,16 @@ def _recall(
     mode: Mode,
     keep: Alone | None,
 ) -> Tensor:
-    inputs = model.linear_inputs(layer, x)
-    outs, first = [], 0
+    inputs, memory = model.linear_inputs(layer, x), stream.memory[layer]
+    if keep:
+        keep.linear[layer] = inputs
+    outs: list[Tensor] = []
     for piece, segment in zip(pieces, segments, strict=True):
-        rows = slice(first, first + piece.computed)
-        first += piece.computed
-        mixed, g, beta = inputs.mixed[rows], inputs.g[rows], inputs.beta[rows]
-        q, k, v = model.convolved(layer, stream.history[layer], mixed)
-        for query, state in zip(q, recur(k, v, g, beta, stream.state[layer]), strict=True):
-            outs.append((state @ query[:, :, None]).squeeze(-1))
-            stream.state[layer] = state
-        stream.history[layer] = torch.cat([stream.history[layer], mixed])[-TAIL:]
-        if keep:
-            keep.mixed[layer], keep.rule[layer] = mixed, (k, v, g, beta)
+        rows = slice(len(outs), len(outs) + piece.computed)
+        outs += memory.read(inputs, rows, _span(piece.start, piece.start + piece.computed))
         if segment:
-            end, transition = segment.operator(layer, piece.computed)
-            before = stream.state[layer]
-            stream.state[layer] = (before if mode == "addition" else before @ transition) + end
-            stream.history[layer] = segment.mixed[layer][-TAIL:]
-    return model.linear_output(layer, torch.stack(outs), inputs.z)
+            memory.absorb(segment.linear[layer], piece.computed, piece.start, mode)
+    return model.linear_output(layer, torch.stack(outs), inputs)
 
 
 def forward(

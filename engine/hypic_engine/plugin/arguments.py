@@ -16,6 +16,7 @@ from typing import Any
 
 from ..errors import HypicError, SettingsError
 from . import boot, settings
+from .models import families
 
 BACKEND = "hypic"
 
@@ -60,17 +61,6 @@ _CPU_PRESETS: Mapping[str, Any] = {
     "enable_multimodal": False,
 }
 
-# Architectures whose linear layers are gated delta networks, as SGLang 0.5.14 names them.
-GDN_ARCHITECTURES = frozenset(
-    {
-        "Qwen3NextForCausalLM",
-        "Qwen3_5ForConditionalGeneration",
-        "Qwen3_5MoeForConditionalGeneration",
-        "Qwen3_5ForCausalLM",
-        "Qwen3_5MoeForCausalLM",
-    }
-)
-
 
 def _defaults(server_args: type) -> dict[str, Any]:
     fields = dataclasses.fields(server_args)
@@ -106,11 +96,24 @@ def refuse_model(architectures: list[str]) -> None:
     Raises:
         SettingsError: names the model's architecture and those that work.
     """
-    if not GDN_ARCHITECTURES.intersection(architectures):
+    if families.of(architectures) is None:
+        known = sorted(name for family in families.ALL for name in family.architectures)
         raise SettingsError(
             f"--pic-enable needs a hybrid model with linear attention; --model-path holds "
-            f"{', '.join(architectures) or 'no architecture'}, "
-            f"supported are {', '.join(sorted(GDN_ARCHITECTURES))}"
+            f"{', '.join(architectures) or 'no architecture'}, supported are {', '.join(known)}"
+        )
+
+
+def refuse_prefix_cache(server_args: Any, architectures: list[str]) -> None:
+    """Raise when a model of ours would be served with a prefix cache that is wrong for it.
+
+    Raises:
+        SettingsError: says what to add.
+    """
+    if families.RING & set(architectures) and not server_args.disable_radix_cache:
+        raise SettingsError(
+            f"{architectures[0]} needs --disable-radix-cache or --pic-enable: SGLang 0.5.14's "
+            "prefix cache gives wrong tokens for Lightning attention"
         )
 
 
@@ -158,9 +161,12 @@ class Arguments:
             presets = {f: v for f, (_, _, v) in _REQUIRED.items() if v is not None}
             preset(arguments, defaults, presets | {"disable_radix_cache": True})
         server_args = original(cls, arguments)
-        if wanted.enabled:
-            architectures = server_args.get_model_config().hf_config.architectures or []
-            refuse_model(list(architectures))
+        if not self._host_problem:
+            architectures = list(server_args.get_model_config().hf_config.architectures or [])
+            if wanted.enabled:
+                refuse_model(architectures)
+            else:
+                refuse_prefix_cache(server_args, architectures)
         folder = Path(tempfile.mkdtemp(prefix="pic-engine-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         wanted = dataclasses.replace(wanted, control_path=str(folder / "control.sock"))

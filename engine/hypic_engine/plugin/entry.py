@@ -6,12 +6,16 @@ hook at all.
 """
 
 import multiprocessing
+import os
 import sys
 from typing import Any
 
-from . import cpu, hooks
+from . import cpu, hooks, models
 from .arguments import BACKEND, Arguments
 from .settings import Settings, from_environment
+
+# SGLang imports this package's modules for more models; one that the user set stays.
+MODELS_VARIABLE = "SGLANG_EXTERNAL_MODEL_PACKAGE"
 
 
 def register() -> None:
@@ -20,12 +24,22 @@ def register() -> None:
     on_cpu = cpu.wanted()
     if on_cpu and problem is None:
         cpu.prepare()
+    if problem is None:
+        _add_models()
     arguments = Arguments(
         on_cpu=on_cpu, host_problem=problem, on_read=activate if problem is None else _ignore
     )
     hooks.install(hooks.for_arguments(arguments))
     if problem is None and _is_child():
         activate(from_environment())
+
+
+def _add_models() -> None:
+    """Let SGLang find the models that it does not register itself."""
+    from .models import ring_config  # noqa: PLC0415 - SGLang may not be there
+
+    ring_config.register()
+    os.environ.setdefault(MODELS_VARIABLE, models.__name__)
 
 
 def _is_child() -> bool:

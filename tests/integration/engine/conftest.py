@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ...support.engine_server import Engine
-from ...support.oracle import Model
+from ...support.oracle import Model, load
 
 ROOT = Path(__file__).parents[3]
 PIC = ("--pic-enable", "--enable-cache-report", "--enable-metrics")
@@ -30,7 +30,7 @@ def tiny(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def model(tiny) -> Model:
-    return Model(tiny)
+    return load(tiny)
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +42,16 @@ def engine(tiny, tmp_path_factory):
 def small(tiny, tmp_path_factory):
     """An engine with room for 1200 tokens and a handful of segments."""
     yield from running(tiny, tmp_path_factory, *PIC, *SMALL_POOL)
+
+
+@pytest.fixture(scope="session")
+def lightning(request, tmp_path_factory):
+    """An engine of the family that the test asks for, and its oracle."""
+    folder = tmp_path_factory.mktemp("models") / request.param
+    script = ROOT / "examples" / "tiny_model.py"
+    subprocess.run([sys.executable, script, folder, "--family", request.param], check=True)
+    for started in running(folder, tmp_path_factory, *PIC):
+        yield started, load(folder)
 
 
 def running(model, tmp_path_factory, *flags):

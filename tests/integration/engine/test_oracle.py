@@ -1,37 +1,20 @@
-import concurrent.futures
+import pytest
 
-from ...support.oracle import Model, full, generate
-from .oracle_cases import N_CASES, Case, cases
-
-N_TOKENS = 6
+from .oracle_cases import answers, cases, wanted
 
 
-def wanted(model: Model, case: Case) -> list[int]:
-    if len(case.pieces) == 1:
-        return full(model, case.ids[0], N_TOKENS)
-    recompute = case.recompute if case.recompute == "all" else frozenset(case.recompute)
-    return generate(model, case.ids, recompute=recompute, n_tokens=N_TOKENS)
-
-
-def asked(engine, case: Case) -> list[int]:
-    recompute = case.recompute if case.recompute == "all" else list(case.recompute)
-    return engine.generate(case.text, n_tokens=N_TOKENS, pic={"recompute": recompute})["output_ids"]
+def mismatches(engine, model, drawn):
+    pairs = zip(drawn, answers(engine, drawn), strict=True)
+    found = [case for case, answer in pairs if answer != wanted(model, case)]
+    print(f"oracle: {len(drawn)} cases, {len(found)} mismatches")
+    return found
 
 
 def test_engine_and_oracle_give_the_same_tokens_whatever_is_cached(engine, model):
-    drawn = list(cases(seed=1))
-    mismatches = [c for c in drawn if asked(engine, c) != wanted(model, c)]
-    print(f"oracle: {len(drawn)} cases, {len(mismatches)} mismatches")
-    assert not mismatches, mismatches[:3]
+    assert not mismatches(engine, model, cases(seed=1, n_cases=60))
 
 
-def test_eight_at_once_give_the_tokens_of_one_at_a_time(engine, model):
-    drawn = list(cases(seed=2, n_cases=N_CASES // 2))
-    engine.flush()
-    with concurrent.futures.ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(lambda c: asked(engine, c), drawn))
-    mismatches = [
-        case for case, answer in zip(drawn, answers, strict=True) if answer != wanted(model, case)
-    ]
-    print(f"oracle: {len(drawn)} cases at once, {len(mismatches)} mismatches")
-    assert not mismatches, mismatches[:3]
+@pytest.mark.parametrize("lightning", ["ring", "bailing-v2.5"], indirect=True)
+def test_lightning_models_do_too(lightning):
+    engine, model = lightning
+    assert not mismatches(engine, model, cases(seed=2, n_cases=24))

@@ -51,3 +51,10 @@ def prepare() -> None:
     from . import standins  # noqa: PLC0415 - needs torch and SGLang
 
     standins.install()
+
+
+def complete_bailing() -> None:
+    """What Bailing and Ring models need beyond that, once SGLang has imported their module."""
+    from . import bailing  # noqa: PLC0415 - imports that module
+
+    bailing.install()

@@ -29,14 +29,21 @@ class _Missing(types.ModuleType):
         return missing
 
 
+def _missing(name: str) -> _Missing:
+    module = _Missing(name)
+    module.__spec__ = importlib.machinery.ModuleSpec(name, None)
+    return module
+
+
 def install() -> None:
     """Make SGLang's CPU path for gated delta networks complete."""
     if isinstance(sys.modules.get("sgl_kernel"), _Missing):
         return
-    package, mamba = _Missing("sgl_kernel"), _Missing("sgl_kernel.mamba")
-    for module in (package, mamba):
-        module.__spec__ = importlib.machinery.ModuleSpec(module.__name__, None)
+    package, mamba = _missing("sgl_kernel"), _missing("sgl_kernel.mamba")
     package.__path__ = []
+    # Bailing's module imports a dequantizer from here, and SGLang has no other on CPUs.
+    for name in ("vllm", "vllm._custom_ops"):
+        sys.modules.setdefault(name, _missing(name))
     names = {
         "causal_conv1d_fn_cpu": kernels.causal_conv1d_fn,
         "causal_conv1d_update_cpu": kernels.causal_conv1d_update,
@@ -79,9 +86,10 @@ def _gated_norm(  # noqa: PLR0917 - SGLang's signature
     activation: str = "swish",
 ) -> Tensor:
     assert is_rms_norm
-    assert group_size is None
     assert norm_before_gate
-    normed = torch.nn.functional.rms_norm(x.float(), x.shape[-1:], weight.float(), eps)
+    groups = x.float().unflatten(-1, (-1, group_size or x.shape[-1]))
+    normed = torch.nn.functional.rms_norm(groups, groups.shape[-1:], eps=eps).flatten(-2)
+    normed = normed * weight.float()
     if bias is not None:
         normed = normed + bias.float()
     return (normed if z is None else normed * _gate(z, activation)).to(x.dtype)

@@ -1,7 +1,7 @@
 """Hooks on SGLang's forward pass: true positions, moved keys, one sequence per run.
 
 Computes nothing itself: full attention is the stock backend over a virtual batch, linear attention
-is `gdn`. Batches without a plan take the stock path untouched.
+is the model's family. Batches without a plan take the stock path.
 """
 
 from collections.abc import Callable
@@ -11,9 +11,13 @@ import torch
 from sglang.srt.layers.attention.hybrid_linear_attn_backend import HybridLinearAttnBackend
 from sglang.srt.mem_cache.memory_pool import KVWriteLoc
 
-from ...ops import move_keys
+from ..models import families
 from ..settings import Settings
-from . import gdn
+from . import rotary
+from .family import Inputs, LinearAttention
+from .gdn import GatedDelta
+from .keys import CachedKeys
+from .lightning import Lightning
 from .memory import Memory
 from .plan import ForwardPlan
 
@@ -65,15 +69,6 @@ class Forward:
         return SegmentBackend(backend, self, runner, self._memory, self._settings)
 
 
-def _rotary(model: torch.nn.Module) -> Any:
-    """The rotary embedding of the full-attention layers."""
-    for module in model.modules():
-        rotary = getattr(module, "rotary_emb", None)
-        if rotary is not None and hasattr(rotary, "cos_sin_cache"):
-            return rotary
-    raise RuntimeError("no layer of the model has a rotary embedding with a cos_sin_cache")
-
-
 def _make_room(backend: Any, n_rows: int) -> None:
     """Let a backend index as many rows as a virtual batch may have.
 
@@ -84,6 +79,19 @@ def _make_room(backend: Any, n_rows: int) -> None:
         offsets = getattr(backend, name, None)
         if isinstance(offsets, torch.Tensor) and offsets.numel() <= n_rows:
             setattr(backend, name, offsets.new_zeros(n_rows + 1))
+
+
+def _linear(stock: Any, runner: Any, memory: Memory, settings: Settings) -> LinearAttention:
+    """The linear layers of the model's family."""
+    if families.of(runner.model_config.hf_config.architectures) is families.GDN:
+        return GatedDelta(stock, memory.pool, composes=settings.mode.composes)
+    (first, *_) = runner.req_to_token_pool.mamba_map
+    return Lightning(
+        stock,
+        memory.pool,
+        rotary.of_layer(runner.model, first),
+        n_positions=runner.model_config.context_len,
+    )
 
 
 class SegmentBackend(HybridLinearAttnBackend):  # type: ignore[misc]
@@ -99,17 +107,16 @@ class SegmentBackend(HybridLinearAttnBackend):  # type: ignore[misc]
     ) -> None:
         super().__init__(stock.full_attn_backend, stock.linear_attn_backend, stock.full_attn_layers)
         self._forward = forward
-        self._memory = memory
-        self._composes = settings.mode.composes
         self._virtual: Any = None
         n_rows = runner.req_to_token_pool.size * (settings.max_segments + 1)
         _make_room(stock.full_attn_backend, n_rows)
-        self._rotary = _rotary(runner.model)
-        # SGLang casts its table to the model's dtype in the first forward; keys turn in fp32.
-        self._cos_sin = self._rotary.cos_sin_cache.float().clone()
+        self._linear = _linear(stock.linear_attn_backend, runner, memory, settings)
+        self._keys = CachedKeys(self.token_to_kv_pool, self.full_attn_layers, runner.model)
 
     def init_forward_metadata(self, forward_batch: Any) -> None:
         """Stock metadata, for full attention over the virtual batch; keys move first."""
+        # Lightning's backend forgets this in SGLang 0.5.14: a slot would start with an old state.
+        self.linear_attn_backend._execute_deferred_mamba_cow_and_clear(forward_batch)  # noqa: SLF001
         plan = self._forward.plan
         if plan is None:
             super().init_forward_metadata(forward_batch)
@@ -118,20 +125,7 @@ class SegmentBackend(HybridLinearAttnBackend):  # type: ignore[misc]
         self._virtual = plan.virtual_batch(forward_batch)
         self.full_attn_backend.init_forward_metadata(self._virtual)
         if plan.moves is not None:
-            self._move(plan.moves)
-
-    def _move(self, moves: Any) -> None:
-        for layer_id in self.full_attn_layers:
-            move_keys.move(
-                self.token_to_kv_pool.get_key_buffer(layer_id),
-                self.token_to_kv_pool.get_value_buffer(layer_id),
-                moves.source,
-                moves.target,
-                moves.delta,
-                self._cos_sin,
-                rotary_dim=self._rotary.rotary_dim,
-                neox=self._rotary.is_neox_style,
-            )
+            self._keys.move(plan.moves)
 
     def forward_extend(  # noqa: PLR0917 - SGLang's signature
         self,
@@ -153,21 +147,13 @@ class SegmentBackend(HybridLinearAttnBackend):  # type: ignore[misc]
                 layer, forward_batch, save_kv_cache, q, k, v, mixed_qkv, a, b, **kwargs
             )
         if not self._is_full_attn(layer, kwargs.get("layer_id")):
-            return gdn.extend(
-                self.linear_attn_backend,
-                self._memory.pool,
-                plan,
-                layer,
-                mixed_qkv,
-                a,
-                b,
-                composes=self._composes,
-            )
+            return self._linear.extend(plan, layer, Inputs(mixed_qkv, a, b, q, k, v))
         self._virtual.out_cache_loc = forward_batch.out_cache_loc
-        keys = k.view(-1, layer.tp_k_head_num, layer.qk_head_dim)
-        values = v.view(-1, layer.tp_v_head_num, layer.v_head_dim)
-        where = KVWriteLoc(forward_batch.out_cache_loc, None)
-        self.token_to_kv_pool.set_kv_buffer(layer, where, keys, values)
+        if save_kv_cache:  # all of the layer before any of it is read
+            keys = k.view(-1, layer.tp_k_head_num, layer.qk_head_dim)
+            values = v.view(-1, layer.tp_v_head_num, layer.v_head_dim)
+            where = KVWriteLoc(forward_batch.out_cache_loc, None)
+            self.token_to_kv_pool.set_kv_buffer(layer, where, keys, values)
         return self.full_attn_backend.forward_extend(
             q, k, v, layer, self._virtual, save_kv_cache=False, **kwargs
         )

@@ -1,4 +1,4 @@
-"""One gated-delta-network layer of a batch that uses the segment cache.
+"""Gated delta networks: one layer of a batch that uses the segment cache.
 
 Runs the stock convolution and chunk kernels where a token is computed, walks cached segments in
 between, and stores the operators of rows that become entries. Tensor shapes: N computed tokens,
@@ -12,61 +12,57 @@ from sglang.srt.layers.attention.linear import gdn_backend
 from torch import Tensor
 
 from ...ops import delta_rule, walk
+from .family import Inputs
 from .plan import ForwardPlan, Kept
 from .pool import OperatorPool
 
 
-def extend(
-    stock: Any,
-    pool: OperatorPool,
-    plan: ForwardPlan,
-    layer: Any,
-    mixed_qkv: Tensor,
-    a: Tensor,
-    b: Tensor,
-    *,
-    composes: bool,
-) -> Tensor:
-    """Outputs [1, N, HV, DV]; leaves each row's state and convolution state in SGLang's pool.
+class GatedDelta:
+    """See `family.LinearAttention`."""
 
-    Args:
-        stock: SGLang's linear backend, its metadata of this batch made.
-        pool: operators of cached segments.
-        plan: the batch.
-        layer: the layer, as SGLang passes it.
-        mixed_qkv: [N, D], before the convolution.
-        a: decay inputs [N, HV].
-        b: write-strength inputs [N, HV].
-        composes: whether transitions are applied; otherwise states are summed.
-    """
-    cache = stock.req_to_token_pool.mamba2_layer_cache(layer.layer_id)
-    index = stock.req_to_token_pool.mamba_map[layer.layer_id]
-    slots = stock.forward_metadata.mamba_cache_indices.to(torch.int64)
-    mixed, tails = _convolve(plan, layer, mixed_qkv, pool.tails[index])
-    cache.conv[0][slots] = tails[plan.last]
-    q, k, v = _split(layer, mixed)
-    g, beta = gdn_backend.fused_gdn_gating(layer.A_log, a, b, layer.dt_bias)
-    out = torch.empty_like(v)
-    for part in plan.walks:
-        own = slice(*part.tokens)
-        before, state = walk.walk_pool(
-            q[0, own],
-            k[0, own],
-            v[0, own],
-            g[0, own],
-            beta[0, own],
-            cache.temporal[slots[part.row]].float(),
-            part.run_offsets,
-            part.operators,
-            pool.states[index],
-            pool.transitions[index],
-        )
-        out[0, own] = before.to(out.dtype)
-        cache.temporal[slots[part.row]] = state.to(cache.temporal.dtype)
-    _last_runs(stock, plan, cache.temporal, slots, (q, k, v, g, beta), out)
-    for row in plan.kept:
-        _store(pool, index, row, k, v, g, beta, tails, composes=composes)
-    return out
+    def __init__(self, stock: Any, pool: OperatorPool, *, composes: bool) -> None:
+        """Keep SGLang's linear backend and the pool.
+
+        Args:
+            stock: SGLang's linear backend, which has each batch's metadata.
+            pool: operators of cached segments.
+            composes: whether transitions are applied; otherwise states are summed.
+        """
+        self._stock = stock
+        self._pool = pool
+        self._composes = composes
+
+    def extend(self, plan: ForwardPlan, layer: Any, inputs: Inputs) -> Tensor:
+        """Outputs [1, N, HV, DV]."""
+        stock, pool = self._stock, self._pool
+        cache = stock.req_to_token_pool.mamba2_layer_cache(layer.layer_id)
+        index = stock.req_to_token_pool.mamba_map[layer.layer_id]
+        slots = stock.forward_metadata.mamba_cache_indices.to(torch.int64)
+        mixed, tails = _convolve(plan, layer, inputs.mixed_qkv, pool.tails[index])
+        cache.conv[0][slots] = tails[plan.last]
+        q, k, v = _split(layer, mixed)
+        g, beta = gdn_backend.fused_gdn_gating(layer.A_log, inputs.a, inputs.b, layer.dt_bias)
+        out = torch.empty_like(v)
+        for part in plan.walks:
+            own = slice(*part.tokens)
+            before, state = walk.walk_pool(
+                q[0, own],
+                k[0, own],
+                v[0, own],
+                g[0, own],
+                beta[0, own],
+                cache.temporal[slots[part.row]].float(),
+                part.run_offsets,
+                part.operators,
+                pool.states[index],
+                pool.transitions[index],
+            )
+            out[0, own] = before.to(out.dtype)
+            cache.temporal[slots[part.row]] = state.to(cache.temporal.dtype)
+        _last_runs(stock, plan, cache.temporal, slots, (q, k, v, g, beta), out)
+        for row in plan.kept:
+            _store(pool, index, row, k, v, g, beta, tails, composes=self._composes)
+        return out
 
 
 def _convolve(

@@ -11,6 +11,7 @@ import torch
 
 from ...core.ledger import Ledger
 from ...errors import SettingsError
+from ..models import families
 from ..settings import Settings
 from . import pool
 
@@ -57,7 +58,11 @@ class Memory:
         Raises:
             SettingsError: not one segment fits.
         """
-        shape = pool.shape_of(runner.req_to_token_pool.mamba_pool)
+        family = families.of(runner.model_config.hf_config.architectures)
+        assert family is not None  # `arguments` refused every other model
+        shape = pool.shape_of(
+            runner.req_to_token_pool.mamba_pool, stores_transitions=family.stores_transitions
+        )
         dtype = _dtype(self._settings, runner.device)
         n_slots = pool.n_slots(
             shape, dtype=dtype, memory_gib=self._gib, n_kv_tokens=runner.max_total_num_tokens

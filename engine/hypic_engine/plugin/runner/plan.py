@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ...core.layout import Layout
 from ..requests import Capture, Prompt
+from ..settings import Mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,17 @@ class Walk:
         tokens: (start, end) on the batch's token axis.
         run_offsets: int32 [runs + 1], from 0.
         operators: int32 [runs], the operator slot after each run.
+        lengths: int32 [runs], tokens of the segment's interior; 0 where states are only summed.
+        deltas: int64 [runs], by how much the segment stands later than where it was computed; 0
+            where positions are left alone.
     """
 
     row: int
     tokens: tuple[int, int]
     run_offsets: Tensor
     operators: Tensor
+    lengths: Tensor
+    deltas: Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +90,30 @@ class _Draft:
             tokens = (start, len(self.positions))
             self.kept.append(Kept(tokens, self.last[-1], capture.seam, capture.operator))
 
-    def add_prompt(self, row: int, layout: Layout, prompt: Prompt, *, moves_keys: bool) -> None:
+    def add_prompt(self, row: int, layout: Layout, prompt: Prompt, mode: Mode) -> None:
         start, tail, offsets = len(self.positions), 0, [0]
-        for run, interior, entry in zip(
-            layout.runs[:-1], layout.interiors, prompt.entries, strict=True
+        starts = [i.segment.start if mode.moves_keys else 0 for i in layout.interiors]
+        lengths = [i.length if mode.composes else 0 for i in layout.interiors]
+        for run, interior, entry, delta in zip(
+            layout.runs[:-1], layout.interiors, prompt.entries, starts, strict=True
         ):
             self._run(row, *run, tail=tail)
             tail = entry.operator
             offsets.append(len(self.positions) - start)
-            delta = interior.segment.start if moves_keys else 0
             self.sources.append(entry.slots[interior.seam :])
             self.deltas.append(torch.full((interior.length,), delta, dtype=torch.int64))
         self.targets.append(prompt.moved)
         operators = [entry.operator for entry in prompt.entries]
-        tokens = (start, len(self.positions))
-        self.walks.append(Walk(row, tokens, self.int32(offsets), self.int32(operators)))
+        self.walks.append(
+            Walk(
+                row,
+                (start, len(self.positions)),
+                self.int32(offsets),
+                self.int32(operators),
+                self.int32(lengths),
+                self.int64(starts),
+            )
+        )
         last_start = len(self.positions)
         self._run(row, *layout.runs[-1], tail=tail)
         self._end_row(last_start)
@@ -169,7 +184,7 @@ class ForwardPlan:
         prompts: Sequence[Prompt | None],
         captures: Sequence[Capture | None],
         *,
-        moves_keys: bool,
+        mode: Mode,
         device: Any,
     ) -> "ForwardPlan":
         """The plan of a batch; prompts and captures are None where a request has none."""
@@ -179,7 +194,7 @@ class ForwardPlan:
                 draft.add_plain(row, req.extend_input_len, capture)
             else:
                 layout = prompt.layout.until(req.fill_len)
-                draft.add_prompt(row, layout, prompt, moves_keys=moves_keys)
+                draft.add_prompt(row, layout, prompt, mode)
         rows, starts, ends = zip(*draft.virtual, strict=True)
         lengths = [end - start for start, end in zip(starts, ends, strict=True)]
         final = [t for start, end in draft.final for t in range(start, end)]

@@ -91,7 +91,7 @@ class Batching:
                 batch.reqs,
                 prompts,
                 captures,
-                moves_keys=self._settings.mode.moves_keys,
+                mode=self._settings.mode,
                 device=batch.device,
             )
         self._fills.started(batch.reqs)

@@ -53,8 +53,10 @@ class SegmentCache(BasePrefixCache):  # type: ignore[misc]
         self.on_capture_end: Callable[[Capture, Entry | None], None] = _ignore
         self.before_reset: Callable[[], None] = _ignore
         kv = params.token_to_kv_pool_allocator.get_kvcache()
+        size = kv.get_kv_size_bytes()  # a pair, or one number where keys and values are one row
         # SGLang counts in NumPy integers, which JSON does not know.
-        self._token_bytes = int(sum(kv.get_kv_size_bytes())) // max(kv.size, 1)
+        n_bytes = int(sum(size)) if isinstance(size, tuple) else int(size)
+        self._token_bytes = n_bytes // max(kv.size, 1)
 
     # What SGLang's scheduler asks.
 
