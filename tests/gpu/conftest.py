@@ -1,9 +1,14 @@
 """Kernels need an accelerator: without one these tests fail, they never skip."""
 
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
 POISON_BYTES = 1 << 28
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "examples"), str(ROOT / "benchmarks")]
 
 
 @pytest.fixture(autouse=True)
@@ -12,3 +17,9 @@ def poisoned_memory():
     spoiled = torch.full((POISON_BYTES // 4,), torch.nan, device="cuda")
     torch.cuda.synchronize()
     del spoiled
+
+
+@pytest.fixture
+def free_memory():
+    """Give back what this process holds, so that an engine may have it."""
+    torch.cuda.empty_cache()

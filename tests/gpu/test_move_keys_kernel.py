@@ -46,6 +46,21 @@ def test_the_kernel_gives_what_the_reference_gives(shape, n, dtype, neox):
     assert torch.equal(k_there.cpu()[stays], k_cache[stays])
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_only_the_rotary_part_of_a_latent_row_turns(dtype):
+    rank, rotary_dim = 512, 64
+    rows, _ = spoiled_caches(dtype, 1, rank + rotary_dim, 8, 72)
+    there = rows.cuda()
+    src, dst, delta = 2 * torch.arange(32), 2 * torch.arange(32) + 1, torch.arange(32)
+    table = rotary_table(401, rotary_dim)
+    reference(rows[..., rank:], rows[..., :rank], src, dst, delta, table, rotary_dim, False)
+    places = (x.cuda() for x in (src, dst, delta, table))
+    move(there[..., rank:], there[..., :rank], *places, rotary_dim, False)
+    one_unit = {"rtol": 2**-7, "atol": 2**-7} if dtype == torch.bfloat16 else {}
+    torch.testing.assert_close(there.cpu(), rows, equal_nan=True, **one_unit)
+    assert torch.equal(there.cpu()[dst, :, :rank], rows[src, :, :rank])
+
+
 def test_moving_nothing_launches_nothing():
     k_cache, v_cache = (x.cuda() for x in spoiled_caches(torch.bfloat16, 2, 64, 64, 4))
     none = torch.empty(0, dtype=torch.int64, device="cuda")

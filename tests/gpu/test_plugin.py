@@ -4,38 +4,45 @@ The chunk kernels of linear attention exist in bfloat16 only, so a token may dif
 oracle where two logits are close; how close is asserted, and every answer is printed.
 """
 
-import subprocess
-import sys
-from pathlib import Path
+import concurrent.futures
 
 import pytest
+import tiny_model
 import torch
 
-from ..integration.engine.oracle_cases import SEPARATOR, Case, cases
+from ..integration.engine.oracle_cases import SEPARATOR, Case, asked, cases
 from ..support.engine_server import Engine
 from ..support.oracle import Model, Piece, Stream, forward, load, plan
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "tiny_model.py"
 MODE = "transition_rope_recompute"
 NEAR = 0.15
+FLAGS = ("--pic-enable", "--enable-cache-report", "--mem-fraction-static", "0.2")
+REFERENCES = {"HYPIC_REFERENCE_OPS": "1"}
+FAMILIES = ("qwen3.5", "ring", "bailing-v2.5")
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    subprocess.run([sys.executable, SCRIPT, folder], check=True)
-    return folder
+@pytest.fixture(scope="module", params=FAMILIES)
+def engines(request, tmp_path_factory):
+    """One engine on kernels, one on references, started together."""
+    folder = tmp_path_factory.mktemp("models") / request.param
+    tiny_model.publish(folder, request.param)
+    logs = tmp_path_factory.mktemp("engines")
+
+    def made(name: str, variables: dict[str, str]) -> Engine:
+        log = logs / name
+        return Engine(folder, log, FLAGS, on_gpu=True, start_timeout_s=300, variables=variables)
+
+    both = (made("kernels", {}), made("references", REFERENCES))
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        started = list(threads.map(Engine.__enter__, both))
+    yield load(folder), *started
+    for engine in started:
+        engine.__exit__()
+        assert "leak" not in engine.log.read_text()
 
 
-@pytest.fixture(scope="module")
-def engine(tiny, tmp_path_factory):
-    log = tmp_path_factory.mktemp("engine") / "log"
-    with Engine(tiny, log, on_gpu=True, start_timeout_s=300) as running:
-        yield running
-        assert "leak" not in log.read_text()
-
-
-def test_the_quick_start_hits_its_two_documents(engine):
+def test_the_quick_start_hits_its_two_documents(engines):
+    _, engine, _ = engines
     eiffel = "The Eiffel Tower is in Paris, France."
     fuji = "Mount Fuji is the tallest mountain in Japan."
     engine.generate(eiffel, n_tokens=1)
@@ -51,22 +58,29 @@ def test_the_quick_start_hits_its_two_documents(engine):
 
 def likeliness(model: Model, case: Case, chosen: int) -> float:
     """How far below the oracle's best logit the chosen token lies, in standard deviations."""
-    wanted = case.recompute if case.recompute == "all" else frozenset(case.recompute)
-    planned = plan(case.ids, mode=MODE, seam=8, min_tokens=6, recompute=wanted)
-    if len(case.pieces) == 1:
+    recompute = case.recompute if case.recompute == "all" else frozenset(case.recompute)
+    planned = plan(case.ids, mode=MODE, seam=8, min_tokens=6, recompute=recompute)
+    if len(case.ids) == 1:
         planned = [Piece(tuple(case.ids[0]), 0, len(case.ids[0]))]
     logits = forward(model, Stream(model), planned, MODE)
     return float(logits.max() - logits[chosen]) / float(logits.std())
 
 
-def test_first_tokens_are_the_oracles_or_as_likely(engine, tiny):
-    model, drawn, chosen = load(tiny), list(cases(seed=3, n_cases=24)), []
-    for case in drawn:
-        recompute = case.recompute if case.recompute == "all" else list(case.recompute)
-        answer = engine.generate(case.text, n_tokens=1, pic={"recompute": recompute})
-        chosen.append(answer["output_ids"][0])
+def test_first_tokens_are_the_oracles_or_as_likely(engines):
+    model, *started = engines
+    drawn = cases(seed=3, n_cases=16)
     torch.set_num_threads(1)
-    gaps = [likeliness(model, case, token) for case, token in zip(drawn, chosen, strict=True)]
+    by_engine = [[asked(engine, case)[0] for case in drawn] for engine in started]
+    gaps = [
+        likeliness(model, case, token)
+        for tokens in by_engine
+        for case, token in zip(drawn, tokens, strict=True)
+    ]
     equal = sum(gap == 0 for gap in gaps)
-    print(f"gpu oracle: {len(drawn)} cases, {equal} equal, largest gap {max(gaps):.3f} sigma")
+    alike = sum(one == other for one, other in zip(*by_engine, strict=True))
+    print(
+        f"gpu oracle: {len(gaps)} answers, {equal} equal, largest gap {max(gaps):.3f} sigma; "
+        f"kernels and references: {alike} of {len(drawn)} equal"
+    )
     assert max(gaps) <= NEAR, gaps
+    assert alike >= len(drawn) - 1

@@ -85,6 +85,20 @@ def test_a_key_turns_in_place():
     assert torch.equal(k_cache[3], elsewhere[9])
 
 
+@pytest.mark.parametrize("moved", [move, interpreted], ids=["reference", "kernel"])
+def test_only_the_rotary_part_of_a_latent_row_turns(moved):
+    """One row holds both: what turns are its last dimensions, and they are not copied twice."""
+    latents, _ = caches(torch.float32, heads=1, dim=40)
+    keys, values = latents[..., 24:], latents[..., :24]
+    before, raw = latents.clone(), torch.randn(2, 1, 16)
+    keys[:2] = turned_at(raw, torch.tensor([3, 4]), theta=1e4, neox=False)
+    shift, table = rows(30, 30), rotary_table(50, 16, theta=1e4)
+    moved(keys, values, rows(0, 1), rows(7, 9), shift, table, 16, False)
+    expected = turned_at(raw, torch.tensor([33, 34]), theta=1e4, neox=False)
+    torch.testing.assert_close(keys[[7, 9]], expected, rtol=1e-4, atol=1e-4)
+    assert torch.equal(values[[7, 9]], before[[0, 1], :, :24])
+
+
 def test_moving_nothing_changes_nothing():
     k_cache, v_cache = caches(torch.float32)
     before = k_cache.clone()

@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -66,6 +67,7 @@ class Engine:
     bare: bool = False
     launcher: tuple[str, ...] = ("-m", "sglang.launch_server")
     start_timeout_s: float = START_TIMEOUT_S
+    variables: Mapping[str, str] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
 
@@ -78,7 +80,7 @@ class Engine:
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 command(self.model, self.port, *own, *self.flags, launcher=self.launcher),
-                env=environment(for_cpu=not (self.on_gpu or self.bare)),
+                env=environment(for_cpu=not (self.on_gpu or self.bare)) | self.variables,
                 cwd=self.log.parent,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -99,6 +99,24 @@ def test_a_model_without_linear_attention_is_refused(monkeypatch, capsys):
     assert "Qwen3NextForCausalLM" in said
 
 
+@pytest.mark.parametrize("architecture", ["Qwen3NextForCausalLM", "BailingMoeLinearV2ForCausalLM"])
+def test_a_model_of_a_known_family_is_accepted(monkeypatch, architecture):
+    assert read(monkeypatch, "--pic-enable", architecture=architecture).disable_radix_cache
+
+
+def test_ring_is_not_served_with_the_prefix_cache_that_is_wrong_for_it(monkeypatch, capsys):
+    ring = "BailingMoeLinearV2ForCausalLM"
+    with pytest.raises(SystemExit):
+        read(monkeypatch, architecture=ring)
+    assert "--disable-radix-cache" in capsys.readouterr().err
+    read(monkeypatch, architecture=ring, disable_radix_cache=True)
+
+
+def test_a_model_of_sglangs_own_is_left_to_it_when_segments_are_off(monkeypatch):
+    read(monkeypatch, architecture="LlamaForCausalLM")
+    read(monkeypatch, architecture="BailingMoeV2_5ForCausalLM")
+
+
 def test_an_unknown_sglang_is_refused_only_when_segments_are_wanted(monkeypatch, capsys):
     read(monkeypatch, problem="SGLang 9.9 is not known")
     with pytest.raises(SystemExit):

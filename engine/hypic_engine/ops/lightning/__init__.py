@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+from ..choice import runs_kernel
 from .reference import chunked, end_state, recurrent, rotated
 from .reference import walk_pool as on_cpu
 
@@ -42,7 +43,7 @@ def walk_pool(  # noqa: PLR0917 - what the rule takes, then the runs
         cos_sin: float32 [positions, rotary dimensions], cosines then sines.
     """
     arguments = (q, k, v, slope, state, run_offsets, operator_slots, lengths, deltas, pool, cos_sin)
-    if q.is_cuda:
+    if runs_kernel(q):
         from .kernel import walk_pool as on_gpu  # noqa: PLC0415 - a CPU may lack a working Triton
 
         return on_gpu(*arguments)

@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+from ..choice import runs_kernel
 from .reference import move as _reference
 
 __all__ = ["move"]
@@ -32,7 +33,7 @@ def move(
         rotary_dim: how many leading dimensions of a key turn.
         neox: pairs are halves of those dimensions; else neighbours.
     """
-    if k_cache.is_cuda:
+    if runs_kernel(k_cache):
         from .kernel import move as on_gpu  # noqa: PLC0415 - a CPU may lack a working Triton
 
         on_gpu(k_cache, v_cache, src, dst, delta, cos_sin, rotary_dim, neox)

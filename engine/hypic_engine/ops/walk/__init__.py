@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+from ..choice import runs_kernel
 from .reference import walk
 from .reference import walk_pool as on_cpu
 
@@ -37,7 +38,7 @@ def walk_pool(  # noqa: PLR0917 - what the rule takes, then the runs
         S_pool: end states [slots, HV, DV, DK], bfloat16 or float32.
         T_pool: transitions [slots, HV, DK, DK], likewise.
     """
-    if q.is_cuda:
+    if runs_kernel(q):
         from .kernel import walk_pool as on_gpu  # noqa: PLC0415 - a CPU may lack a working Triton
 
         return on_gpu(q, k, v, g, beta, state, run_offsets, operator_slots, S_pool, T_pool)

@@ -12,6 +12,7 @@ from sglang.srt.layers.attention.linear import gdn_backend
 from torch import Tensor
 
 from ...ops import delta_rule, walk
+from ...ops.choice import runs_kernel
 from .family import Inputs
 from .plan import ForwardPlan, Kept
 from .pool import OperatorPool
@@ -137,7 +138,7 @@ def _store(
     composes: bool,
 ) -> None:
     own = slice(*row.tokens)
-    operators = delta_rule.operators if k.device.type == "cpu" else _operators_by_stock_kernel
+    operators = operators_by_stock_kernel if runs_kernel(k) else delta_rule.operators
     state, transition = operators(k[0, own], v[0, own], g[0, own], beta[0, own], row.seam)
     pool.states[index, row.operator] = state.to(pool.states.dtype)
     if not composes:
@@ -146,7 +147,7 @@ def _store(
     pool.tails[index, row.operator] = tails[row.virtual_row]
 
 
-def _operators_by_stock_kernel(
+def operators_by_stock_kernel(
     k: Tensor, v: Tensor, g: Tensor, beta: Tensor, seam: int
 ) -> tuple[Tensor, Tensor]:
     """`delta_rule.operators` by SGLang's chunk kernel, in one pass.
