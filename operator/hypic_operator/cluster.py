@@ -28,7 +28,16 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "Role": ("apis/rbac.authorization.k8s.io/v1", "roles"),
     "RoleBinding": ("apis/rbac.authorization.k8s.io/v1", "rolebindings"),
     "PodDisruptionBudget": ("apis/policy/v1", "poddisruptionbudgets"),
+    "NetworkPolicy": ("apis/networking.k8s.io/v1", "networkpolicies"),
+    "Ingress": ("apis/networking.k8s.io/v1", "ingresses"),
+    "HorizontalPodAutoscaler": ("apis/autoscaling/v2", "horizontalpodautoscalers"),
 }
+# The same for kinds that not every API server has.
+OPTIONAL: Mapping[str, tuple[str, str]] = {
+    "HTTPRoute": ("apis/gateway.networking.k8s.io/v1", "httproutes"),
+    "PodMonitor": ("apis/monitoring.coreos.com/v1", "podmonitors"),
+}
+_ALL = {**KINDS, **OPTIONAL}
 _OURS = (f"apis/{names.API_VERSION}", names.PLURAL)
 _PODS = ("api/v1", "pods")
 _EVENTS = ("api/v1", "events")
@@ -62,16 +71,21 @@ class Cluster:
         """Everything with the cluster's label, and why pods that should be there are not."""
         namespace = cluster.metadata.namespace
         query = {"labelSelector": f"{names.LABEL_CLUSTER}={cluster.metadata.name}"}
-        listed = await asyncio.gather(
-            *(self._list(place, namespace, query) for place in (*KINDS.values(), _PODS))
+        pods, *listed = await asyncio.gather(
+            self._list(_PODS, namespace, query),
+            *(self._list(place, namespace, query) for place in KINDS.values()),
+            *(self._list_if_served(place, namespace, query) for place in OPTIONAL.values()),
         )
         # Items of a list do not say what they are.
         children = [
             {**item, "apiVersion": prefix.partition("/")[2], "kind": kind}
-            for (kind, (prefix, _)), items in zip(KINDS.items(), listed[:-1], strict=True)
-            for item in items
+            for (kind, (prefix, _)), items in zip(_ALL.items(), listed, strict=True)
+            for item in items or ()
         ]
-        observed = Observed.of(cluster, children, listed[-1])
+        served = frozenset(
+            kind for kind, items in zip(_ALL, listed, strict=True) if items is not None
+        )
+        observed = Observed.of(cluster, children, pods or (), served)
         failures = {name: await self._failure(namespace, name) for name in observed.short()}
         return observed.explained({name: words for name, words in failures.items() if words})
 
@@ -93,7 +107,7 @@ class Cluster:
             UnavailableError: try again.
         """
         kind, metadata = manifest["kind"], manifest["metadata"]
-        path = _path(KINDS[kind], metadata["namespace"], metadata["name"])
+        path = _path(_ALL[kind], metadata["namespace"], metadata["name"])
         if seen is None:
             status, body = await self._connection.answer("GET", path)
             if status == HTTPStatus.OK and not owned(cluster, body):
@@ -127,7 +141,7 @@ class Cluster:
 
     async def delete(self, cluster: HypicCluster, ref: Ref) -> bool:
         """Delete an object if it is still the one that was seen; returns whether it was."""
-        path = _path(KINDS[ref.kind], cluster.metadata.namespace, ref.name)
+        path = _path(_ALL[ref.kind], cluster.metadata.namespace, ref.name)
         body = {"propagationPolicy": "Background", "preconditions": {"uid": ref.uid}}
         self._metrics.write_total.labels("delete", ref.kind).inc()
         status, answer = await self._connection.answer("DELETE", path, body)
@@ -204,6 +218,14 @@ class Cluster:
     ) -> Sequence[Object]:
         answer = await self._connection.answer("GET", _path(place, namespace), query=query)
         return cast("Sequence[Object]", done(*answer)["items"])
+
+    async def _list_if_served(
+        self, place: tuple[str, str], namespace: str, query: Mapping[str, str]
+    ) -> Sequence[Object] | None:
+        status, body = await self._connection.answer("GET", _path(place, namespace), query=query)
+        if status == HTTPStatus.NOT_FOUND:
+            return None
+        return cast("Sequence[Object]", done(status, body)["items"])
 
     async def _patch(self, kind: str, path: str, body: Any, content_type: str) -> Any:
         query = {**_MANAGER, "force": "true"} if content_type == APPLY else _MANAGER

@@ -107,7 +107,11 @@ def test_every_field_that_can_be_written_is_read() -> None:
 def test_defaults_are_the_same() -> None:
     for path, field in READ.items():
         if "default" in WRITTEN[path] and _model(field.annotation) is None:
-            assert field.default == WRITTEN[path]["default"], path
+            assert _plain(field.default) == WRITTEN[path]["default"], path
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def test_choices_are_the_same() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from hypic_engine import drain
 from hypic_engine.plugin import settings
+from hypic_operator.core.api import RoleName
 from hypic_operator.core.desired import container
 from hypic_operator.core.refusals import OWNED_FLAGS
 
@@ -63,8 +64,36 @@ def test_without_time_to_drain_nothing_is_waited_for() -> None:
     assert "lifecycle" not in container.container(cluster, "prefill", resources.POLICY, "e")
 
 
+def _flags(role: RoleName, **spec: Any) -> set[str]:
+    arguments = container.arguments(resources.cluster(**spec), role)
+    return {item.split("=")[0] for item in arguments if item.startswith("--")}
+
+
 def test_the_flags_that_only_the_operator_sets_are_the_ones_it_sets() -> None:
-    rendered = {item.split("=")[0] for item in container.arguments(resources.cluster(), "prefill")}
-    flags = {item for item in rendered if item.startswith("--")}
-    aliases = {"--model", "--tensor-parallel-size", "--disaggregation-mode"}
-    assert flags == set(OWNED_FLAGS) - aliases
+    apart: dict[str, Any] = {"pic": {"memory": "10%"}, "decode": {}}
+    aliases = {"--model", "--tensor-parallel-size"}
+    assert _flags("prefill", **apart) == set(OWNED_FLAGS) - aliases
+    assert _flags("decode", **apart) < set(OWNED_FLAGS)
+
+
+@pytest.mark.parametrize(
+    ("memory", "gib", "fraction"),
+    [("16Gi", 16.0, 0.25), ("1536Mi", 1.5, 0.25), ("12.5%", None, 0.125)],
+)
+def test_the_memory_arrives(memory: str, gib: float | None, fraction: float) -> None:
+    found = _read(memory=memory)
+    assert (found.memory_gib, found.memory_fraction) == (gib, fraction)
+
+
+@pytest.mark.parametrize("role", ["prefill", "decode"])
+def test_roles_that_are_apart_say_so_to_sglang(role: RoleName) -> None:
+    arguments = container.arguments(resources.cluster(decode={}), role)
+    assert arguments[arguments.index("--disaggregation-mode") + 1] == role
+    if role == "prefill":
+        assert arguments[arguments.index("--disaggregation-bootstrap-port") + 1] == "8998"
+    else:
+        assert "--disaggregation-bootstrap-port" not in arguments
+
+
+def test_one_role_alone_says_nothing_of_roles() -> None:
+    assert not any("disaggregation" in flag for flag in _flags("prefill"))

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from hypic_operator.core import names
-from hypic_operator.core.api import Policy
+from hypic_operator.core.api.front import Policy
 from hypic_operator.core.desired import router
 from hypic_router import flags
 from hypic_router.core.pods import CLUSTER_LABEL, ROLE_LABEL, ROLES

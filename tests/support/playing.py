@@ -20,6 +20,9 @@ from .apiserver import ApiServer
 from .waiting import eventually
 
 PATHS = {
+    "NetworkPolicy": ("apis/networking.k8s.io/v1", "networkpolicies"),
+    "Ingress": ("apis/networking.k8s.io/v1", "ingresses"),
+    "HorizontalPodAutoscaler": ("apis/autoscaling/v2", "horizontalpodautoscalers"),
     "HypicRole": ("apis/serving.hypic.dev/v1alpha1", "hypicroles"),
     "StatefulSet": ("apis/apps/v1", "statefulsets"),
     "Deployment": ("apis/apps/v1", "deployments"),
@@ -33,7 +36,7 @@ PATHS = {
     "ResourceQuota": ("api/v1", "resourcequotas"),
     "HypicCluster": ("apis/serving.hypic.dev/v1alpha1", "hypicclusters"),
 }
-CHILDREN = tuple(PATHS)[:8]
+CHILDREN = tuple(PATHS)[:11]
 MERGE = "application/merge-patch+json"
 LABEL = "serving.hypic.dev/cluster"
 

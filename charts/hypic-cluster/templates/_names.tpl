@@ -37,7 +37,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 
 {{/* The spec: the values that mirror it, without those that nobody gave. */}}
 {{- define "hypic-cluster.spec" -}}
-{{- $spec := deepCopy (pick .Values "model" "pic" "prefill" "router" "drain") -}}
+{{- $spec := deepCopy (omit .Values "name" "labels" "annotations" "test" "global") -}}
 {{- include "hypic-cluster.prune" $spec -}}
 {{- toYaml $spec -}}
 {{- end -}}

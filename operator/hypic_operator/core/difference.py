@@ -82,8 +82,8 @@ def _field_covers(live: Mapping[str, Any], key: str, wanted: Any, field: str) ->
 
 
 def _list_covers(live: Sequence[Any], wanted: Sequence[Any], field: str) -> bool:
-    if field in _MERGED:
-        key = _MERGED[field]
+    key = _MERGED.get(field, "")
+    if key and all(key in item for item in wanted):
         by_key = {entry.get(key): entry for entry in live}
         return all(_covers(by_key.get(item[key]), item, "") for item in wanted)
     pairs = zip(live, wanted, strict=False)

@@ -90,6 +90,11 @@ def router_access(cluster: HypicCluster) -> str:
     return f"{base(cluster.metadata.name)}-router"
 
 
+def folder(repo: str, revision: str) -> str:
+    """Where a download lies inside its cache."""
+    return f"{repo}--{revision}".replace("/", "--")
+
+
 def url(cluster: HypicCluster) -> str:
     """Where requests go, inside the Kubernetes cluster."""
     return f"http://{service(cluster)}.{cluster.metadata.namespace}.svc:{SERVICE_PORT}"

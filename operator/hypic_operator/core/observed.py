@@ -117,19 +117,28 @@ class Observed:
         pods: the pods that are to stay.
         present: pods of each engine set, ending ones included.
         failures: why a StatefulSet's pods cannot be made, by its name.
+        served: kinds that the API server has.
     """
 
     children: tuple[Child, ...] = ()
     pods: tuple[Pod, ...] = ()
     present: Mapping[str, int] | None = None
     failures: Mapping[str, str] | None = None
+    served: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, cluster: HypicCluster, children: Sequence[Object], pods: Sequence[Object]) -> Self:
-        """The snapshot in objects with the cluster's label."""
+    def of(
+        cls,
+        cluster: HypicCluster,
+        children: Sequence[Object],
+        pods: Sequence[Object],
+        served: frozenset[str] = frozenset(),
+    ) -> Self:
+        """The snapshot in objects with the cluster's label, of the kinds that are served."""
         present = Counter(pod["metadata"]["name"].rpartition("-")[0] for pod in pods)
         staying = tuple(_pod(pod) for pod in pods if not (_leaving(pod) or _replaced(pod)))
-        return cls(tuple(_child(cluster, item) for item in children), staying, present)
+        found = tuple(_child(cluster, item) for item in children)
+        return cls(found, staying, present, served=served)
 
     def explained(self, failures: Mapping[str, str]) -> Self:
         """The same with the reasons why pods cannot be made."""

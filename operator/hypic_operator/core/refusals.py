@@ -3,11 +3,12 @@
 Does not know the schema's own limits; what it refuses is told in a condition, never raised.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .api import HypicCluster
+from .api import Fields, HypicCluster, Role, RoleName
 
 # Flags of sglang.launch_server that the operator sets or that would undo what it sets.
 OWNED_FLAGS = (
@@ -27,11 +28,33 @@ OWNED_FLAGS = (
     "--pic-seam",
     "--pic-max-segments",
     "--pic-segment-min-tokens",
+    "--pic-memory-gib",
     "--disaggregation-mode",
+    "--disaggregation-bootstrap-port",
 )
 
 # With a key, the engine answers 401 to probes and routers, which send none.
 KEY_FLAGS = ("--api-key", "--admin-api-key")
+
+# Kinds of volumes that the restricted Pod Security Standard knows: none of them is a node's.
+VOLUMES = frozenset(
+    (
+        "configMap",
+        "csi",
+        "downwardAPI",
+        "emptyDir",
+        "ephemeral",
+        "image",
+        "persistentVolumeClaim",
+        "projected",
+        "secret",
+    )
+)
+_CONDITIONS: Mapping[RoleName, Literal["PrefillReady", "DecodeReady"]] = {
+    "prefill": "PrefillReady",
+    "decode": "DecodeReady",
+}
+_INSTEAD = {"model.source.hostPath": "model.source.pvc", "modelCache.node": "modelCache.pvc"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +66,14 @@ class Policy:
         router_image: image of routers.
         pull_policy: when images are pulled, where the spec does not say.
         allow_host_path: whether folders of nodes may be mounted.
+        operator_namespace: where the operator runs; empty for unknown.
     """
 
     router_image: str
     engine_image: str = ""
     pull_policy: str = "IfNotPresent"
     allow_host_path: bool = False
+    operator_namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,68 +86,96 @@ class Refusal:
         message: what is wrong and what to write instead.
     """
 
-    condition: Literal["ModelReady", "PrefillReady"]
+    condition: Literal["ModelReady", "PrefillReady", "DecodeReady"]
     reason: str
     message: str
 
 
 def refusal(cluster: HypicCluster, policy: Policy) -> Refusal | None:
     """The first thing that must be changed in the spec; None when it can be carried out."""
-    return _model(cluster, policy) or _volumes(cluster, policy) or _engine(cluster, policy)
+    found = (_role(name, cluster.spec.roles[name], policy) for name in cluster.spec.roles)
+    return _model(cluster, policy) or next((one for one in found if one is not None), None)
 
 
 def _model(cluster: HypicCluster, policy: Policy) -> Refusal | None:
-    if cluster.spec.model.source.host_path is None or policy.allow_host_path:
+    fields = {
+        "model.source.hostPath": cluster.spec.model.source.host_path,
+        "modelCache.node": cluster.spec.model_cache.node,
+    }
+    field = next((field for field, folder in fields.items() if folder is not None), None)
+    if field is None or policy.allow_host_path:
         return None
     return Refusal(
         "ModelReady",
         "HostPathNotAllowed",
-        "model.source.hostPath: this operator does not allow folders of nodes; put the model on a "
-        "PersistentVolumeClaim and use model.source.pvc, or start the operator with "
-        "--allow-host-path",
+        f"{field}: this operator does not allow folders of nodes; use a PersistentVolumeClaim and "
+        f"{_INSTEAD[field]}, or start the operator with --allow-host-path",
     )
 
 
-def _volumes(cluster: HypicCluster, policy: Policy) -> Refusal | None:
-    volumes = cluster.spec.prefill.template.volumes
-    named = [str(volume["name"]) for volume in volumes if "hostPath" in volume]
-    if not named or policy.allow_host_path:
+def _role(name: RoleName, role: Role, policy: Policy) -> Refusal | None:
+    found = _volumes(role, policy) or _engine(role, policy)
+    if found is None:
         return None
-    return Refusal(
-        "PrefillReady",
-        "HostPathNotAllowed",
-        f"prefill.template.volumes: {', '.join(named)} is a hostPath, which this operator does not "
-        f"allow; use a persistentVolumeClaim, or start the operator with --allow-host-path",
-    )
+    reason, message = found
+    condition = _CONDITIONS[name]
+    return Refusal(condition, reason, f"{name}.template.{message}")
 
 
-def _engine(cluster: HypicCluster, policy: Policy) -> Refusal | None:
-    engine = cluster.spec.prefill.template.engine
-    if not engine.image and not policy.engine_image:
-        return Refusal(
-            "PrefillReady",
-            "NoEngineImage",
-            "prefill.template.engine.image: give one, because the operator was started without "
-            "--engine-image",
+def _volumes(role: Role, policy: Policy) -> tuple[str, str] | None:
+    found = (_volume(volume, policy) for volume in role.template.volumes)
+    return next((one for one in found if one is not None), None)
+
+
+def _volume(volume: Fields, policy: Policy) -> tuple[str, str] | None:
+    """What is wrong with a volume: whoever writes a HypicCluster must not get at nodes by it."""
+    where, kinds = f"volumes: {volume['name']}", set(volume) - {"name"}
+    if "hostPath" in kinds and not policy.allow_host_path:
+        words = (
+            f"{where} is a hostPath, which this operator does not allow; use a "
+            f"persistentVolumeClaim, or start the operator with --allow-host-path"
         )
+        return "HostPathNotAllowed", words
+    others = kinds - VOLUMES - {"hostPath"}
+    if others:
+        words = (
+            f"{where} is a {', '.join(sorted(others))}; an engine may have "
+            f"{', '.join(sorted(VOLUMES))}"
+        )
+        return "VolumeNotAllowed", words
+    # What is below a volume's kind is as the user wrote it, whatever its form.
+    if "serviceAccountToken" in json.dumps(volume.get("projected")):
+        words = (
+            f"{where} asks for a serviceAccountToken; engines have no identity of their own, so "
+            f"remove that source"
+        )
+        return "TokenNotAllowed", words
+    return None
+
+
+def _engine(role: Role, policy: Policy) -> tuple[str, str] | None:
+    engine = role.template.engine
+    if not engine.image and not policy.engine_image:
+        words = "engine.image: give one, because the operator was started without --engine-image"
+        return "NoEngineImage", words
     refused = (_argument(argument.split("=", 1)[0]) for argument in engine.extra_args)
     return next((found for found in refused if found is not None), None)
 
 
-def _argument(flag: str) -> Refusal | None:
-    where = f"prefill.template.engine.extraArgs: {flag}"
+def _argument(flag: str) -> tuple[str, str] | None:
+    where = f"engine.extraArgs: {flag}"
     if _begins(flag, OWNED_FLAGS):
-        message = (
+        words = (
             f"{where} is set by the operator; remove it and use the fields model, pic and "
-            f"prefill.tensorParallel"
+            f"tensorParallel"
         )
-        return Refusal("PrefillReady", "OwnedArgument", message)
+        return "OwnedArgument", words
     if _begins(flag, KEY_FLAGS):
-        message = (
+        words = (
             f"{where} would close the engine to the kubelet's probes and to the routers, which "
             f"send no key; remove it, and ask for keys in a gateway before the router's Service"
         )
-        return Refusal("PrefillReady", "KeyNotSupported", message)
+        return "KeyNotSupported", words
     return None
 
 

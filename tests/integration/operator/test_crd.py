@@ -31,6 +31,17 @@ def _volume(**source: Any) -> list[dict[str, Any]]:
 
 
 TEMPLATE = "spec.prefill.template"
+CLAIM = {"claimName": "c"}
+HUB = {"huggingFace": {"repo": "a/b", "revision": "refs/pr/1", "tokenSecretRef": {"name": "t"}}}
+IMAGE = {"image": {"reference": "registry.example.test/m@sha256:0", "path": "a/b"}}
+GATEWAY = {"parentRefs": [{"name": "g", "namespace": "n"}], "hostnames": ["a.b"]}
+METRIC = {"type": "Pods", "pods": {"metric": {"name": "m"}}}
+
+
+def _cached(**cache: Any) -> dict[str, Any]:
+    return {"model": {"name": "m", "source": HUB}, "modelCache": cache}
+
+
 RULES = [
     ("metadata.name", "a" * 63, "a" * 64, "at most 63 characters"),
     ("metadata.name", "qwen3.5-35b.v2", "Qwen", "metadata.name"),
@@ -38,13 +49,30 @@ RULES = [
     ("spec.model.name", "Qwen/Qwen3.5-35B-A3B", "../etc", "spec.model.name"),
     ("spec.model.name", "m" * 128, "m" * 129, "spec.model.name"),
     ("spec.model.name", "a", "", "spec.model.name"),
-    ("spec.model.source", {"hostPath": {"path": "/m"}}, {}, "exactly one of pvc, hostPath"),
+    ("spec.model.source", {"hostPath": {"path": "/m"}}, {}, "exactly one of"),
     (
         "spec.model.source",
         {"pvc": {"claimName": "m"}},
         {"pvc": {"claimName": "m"}, "hostPath": {"path": "/m"}},
-        "exactly one of pvc, hostPath",
+        "exactly one of huggingFace, pvc, image, hostPath",
     ),
+    ("spec.model.source", HUB, {"huggingFace": {"repo": "gpt2"}}, "repo"),
+    ("spec.model.source", HUB, {"huggingFace": {"repo": "a/b", "revision": "a b"}}, "revision"),
+    ("spec.model.source", HUB, {"huggingFace": {"repo": "a/b", "tokenSecretRef": {}}}, "name"),
+    ("spec.model.source", IMAGE, {"image": {"reference": ""}}, "reference"),
+    (
+        "spec.model.source",
+        IMAGE,
+        {"image": {"reference": "a", "path": "/a"}},
+        "without a leading /",
+    ),
+    ("spec.model.source", IMAGE, {"image": {"reference": "a", "path": "../a"}}, "without .."),
+    ("spec.model.source", IMAGE, {"image": {"reference": "a", "pullPolicy": "No"}}, "pullPolicy"),
+    ("spec", _cached(pvc=CLAIM), _cached(pvc=CLAIM, node={"path": "/m"}), "give one of pvc, node"),
+    ("spec", _cached(node={"path": "/m"}), _cached(node={"path": "m/m"}), "absolute"),
+    ("spec", _cached(node={"path": "/m"}), _cached(node={"path": "/m/.."}), "without .."),
+    ("spec", _cached(pvc=CLAIM), _cached(pvc={"claimName": "A"}), "claimName"),
+    ("spec.modelCache", {}, {"pvc": CLAIM}, "remove modelCache"),
     ("spec.model.source.pvc.claimName", "models.v2", "Models", "claimName"),
     ("spec.model.source.pvc.path", "a/b", "/a/b", "without a leading /"),
     ("spec.model.source.pvc.path", "a..b", "a/../b", "without .."),
@@ -62,7 +90,13 @@ RULES = [
     ("spec.pic.seam", "1.0", "-0.5", "seam"),
     ("spec.pic.minSegmentTokens", 1, 0, "minSegmentTokens"),
     ("spec.pic.maxSegments", 65_536, 65_537, "maxSegments"),
+    ("spec.pic.memory", "12.5%", "100%", "memory"),
+    ("spec.pic.memory", "16Gi", "16G", "memory"),
     ("spec.prefill.replicas", 512, 513, "replicas"),
+    ("spec.prefill.scaling", {"max": 2}, {"min": 2}, "max"),
+    ("spec.prefill.scaling", {"min": 2, "max": 2}, {"min": 3, "max": 2}, "must not be above max"),
+    ("spec.prefill.scaling", {"max": 2}, {"max": 2, "min": 0}, "min"),
+    ("spec.prefill.scaling", {"max": 2, "metrics": [METRIC]}, {"max": 2, "metrics": [{}]}, "type"),
     ("spec.prefill.replicas", 1, 0, "replicas"),
     ("spec.prefill.tensorParallel", 8, 0, "tensorParallel"),
     (
@@ -80,6 +114,7 @@ RULES = [
     (f"{TEMPLATE}.annotations", {"a": "b"}, {"serving.hypic.dev/drain": "x"}, "to the operator"),
     (f"{TEMPLATE}.volumes", _volume(emptyDir={}), [{"name": "model"}], "the name model"),
     (f"{TEMPLATE}.volumes", _volume(emptyDir={}), [*_volume(), *_volume()], "uplicate"),
+    (f"{TEMPLATE}.resourceClaims", [{"name": "g"}], [{"resourceClaimName": "g"}], "name"),
     (f"{TEMPLATE}.engine.imagePullPolicy", "Never", "Sometimes", "imagePullPolicy"),
     (f"{TEMPLATE}.engine.image", "a", "", "engine.image"),
     (f"{TEMPLATE}.engine.resources", {"limits": {"a.b/c": 1}}, {"limits": {"cpu": []}}, "limits"),
@@ -87,7 +122,34 @@ RULES = [
     (f"{TEMPLATE}.engine.extraArgs", ["--a", "1"], ["--a", 1], "extraArgs"),
     ("spec.router.replicas", 64, 65, "router.replicas"),
     ("spec.router.policy", "least_load", "random", "router.policy"),
+    ("spec.router", {"ingress": {"host": "a.b"}}, {"ingress": {"host": "A_b"}}, "host"),
+    ("spec.router", {"gateway": GATEWAY}, {"gateway": {"parentRefs": []}}, "parentRefs"),
+    (
+        "spec.router",
+        {"gateway": GATEWAY},
+        {"gateway": GATEWAY, "ingress": {"host": "a.b"}},
+        "give one of ingress, gateway",
+    ),
+    (
+        "spec.router.ingress",
+        {"host": "a.b", "annotations": {"a": "b"}},
+        {"host": "a.b", "annotations": {"serving.hypic.dev/applied": "x"}},
+        "to the operator",
+    ),
+    (
+        "spec.router.template.labels",
+        {"team": "a"},
+        {"serving.hypic.dev/cluster": "other"},
+        "belong to the operator",
+    ),
     ("spec.drain.timeoutSeconds", 0, -1, "timeoutSeconds"),
+    ("spec.rollout.strategy", "Surge", "Canary", "strategy"),
+    ("spec.rollout.maxSkew", 1, 0, "maxSkew"),
+    ("spec.networkPolicy.enabled", False, "no", "enabled"),
+    ("spec.networkPolicy.metricsFrom", [], ["everybody"], "metricsFrom"),
+    ("spec.networkPolicy.enginesFrom", [{"podSelector": {}}], ["everybody"], "enginesFrom"),
+    ("spec.monitoring.podMonitor", "Always", "Sometimes", "podMonitor"),
+    ("spec.monitoring.labels", {"release": "a"}, {"release": "a" * 64}, "release"),
 ]
 
 
@@ -133,8 +195,20 @@ def test_defaults_are_filled_in_and_are_those_the_operator_assumes(namespace: Na
             "maxSegments": 512,
         },
         "prefill": {"replicas": 1, "tensorParallel": 1, "template": {"engine": {}}},
-        "router": {"replicas": 2, "policy": "segment"},
+        "modelCache": {},
+        "router": {"replicas": 2, "policy": "segment", "template": {}},
         "drain": {"timeoutSeconds": 60},
+        "rollout": {"strategy": "Auto", "maxSkew": 1},
+        "networkPolicy": {
+            "enabled": True,
+            "metricsFrom": [
+                {
+                    "namespaceSelector": {},
+                    "podSelector": {"matchLabels": {"app.kubernetes.io/name": "prometheus"}},
+                }
+            ],
+        },
+        "monitoring": {"podMonitor": "Auto"},
     }
     assumed = resources.cluster().spec
     assert resources.cluster(**stored).spec == assumed

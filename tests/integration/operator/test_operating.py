@@ -26,6 +26,8 @@ def test_a_cluster_gets_its_children_and_becomes_ready(
     assert sorted(child["kind"] for child in children) == [
         "Deployment",
         "HypicRole",
+        "NetworkPolicy",
+        "NetworkPolicy",
         "PodDisruptionBudget",
         "PodDisruptionBudget",
         "Role",
@@ -338,6 +340,7 @@ def test_foreground_deletion_makes_nothing_anew(namespace: Namespace, operating:
     with operating() as operator:
         namespace.create(resources.manifest())
         namespace.bring_up("demo")
+        operator.rest(namespace, "demo")  # a look that began before would not know of it
         namespace.delete("HypicCluster", "demo", propagation="Foreground")
         namespace.delete("Service", "demo")
         namespace.delete("Deployment", "demo")
@@ -368,7 +371,7 @@ def test_names_that_are_alike_long_or_dotted_get_children_of_their_own(
             namespace.play_pods(made, resources.READY)
             namespace.until(name, "PrefillReady", "True")
     found = [namespace.children(name) for name in names]
-    assert len(found[0]) == len(found[1]) == 11
+    assert len(found[0]) == len(found[1]) == 13
     for child in (*found[0], *found[1], *namespace.listed("Pod", LABEL)):
         labels = child["metadata"]["labels"].values()
         assert all(len(text) <= 63 for text in (child["metadata"]["name"], *labels))

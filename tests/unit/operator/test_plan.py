@@ -52,7 +52,7 @@ def test_at_first_everything_is_made_in_order() -> None:
     found = planned(resources.cluster(), Observed())
     kinds = [item["kind"] for item in found.apply]
     assert kinds.index("ServiceAccount") < kinds.index("RoleBinding") < kinds.index("StatefulSet")
-    assert len(kinds) == 11
+    assert len(kinds) == 13
     assert [reason.reason for reason in found.reasons] == ["RevisionStarted"]
     assert not found.roll.complete
     assert found.roll.serving == ""

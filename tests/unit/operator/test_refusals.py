@@ -36,6 +36,64 @@ def test_a_volume_of_the_node_needs_the_flag() -> None:
     assert refusals.refusal(cluster, allowed) is None
 
 
+def test_a_cache_of_the_node_needs_the_flag() -> None:
+    source = {"huggingFace": {"repo": "a/b"}}
+    cluster = resources.cluster(
+        model={"name": "m", "source": source}, modelCache={"node": {"path": "/m"}}
+    )
+    found = refusals.refusal(cluster, resources.POLICY)
+    assert found is not None
+    assert (found.condition, found.reason) == ("ModelReady", "HostPathNotAllowed")
+    assert "modelCache.node" in found.message
+    assert "modelCache.pvc" in found.message
+    assert refusals.refusal(cluster, Policy(ROUTER, "e", allow_host_path=True)) is None
+
+
+def _with_volume(**volume: object) -> dict[str, object]:
+    return {"template": {"volumes": [{"name": "v", **volume}]}}
+
+
+@pytest.mark.parametrize(
+    "volume",
+    [{"nfs": {"server": "s"}}, {"iscsi": {}}, {"flexVolume": {}}, {"gcePersistentDisk": {}}],
+)
+def test_a_volume_that_no_restricted_pod_may_have_is_refused(volume: dict[str, object]) -> None:
+    for policy in (resources.POLICY, Policy(ROUTER, "e", allow_host_path=True)):
+        found = refusals.refusal(resources.cluster(prefill=_with_volume(**volume)), policy)
+        assert found is not None
+        assert found.reason == "VolumeNotAllowed"
+        assert next(iter(volume)) in found.message
+
+
+@pytest.mark.parametrize("kind", sorted(refusals.VOLUMES))
+def test_every_volume_that_a_restricted_pod_may_have_is_the_users(kind: str) -> None:
+    cluster = resources.cluster(prefill=_with_volume(**{kind: {}}))
+    assert refusals.refusal(cluster, resources.POLICY) is None
+
+
+def test_a_token_for_the_api_server_is_refused() -> None:
+    sources = [{"configMap": {"name": "c"}}, {"serviceAccountToken": {"path": "token"}}]
+    cluster = resources.cluster(prefill=_with_volume(projected={"sources": sources}))
+    found = refusals.refusal(cluster, resources.POLICY)
+    assert found is not None
+    assert found.reason == "TokenNotAllowed"
+    assert "serviceAccountToken" in found.message
+
+
+@pytest.mark.parametrize("projected", [None, "x", [], {"sources": "x"}, {"sources": [None]}])
+def test_a_volume_of_any_form_ends_in_no_exception(projected: object) -> None:
+    cluster = resources.cluster(prefill=_with_volume(projected=projected))
+    assert refusals.refusal(cluster, resources.POLICY) is None
+
+
+def test_each_role_is_looked_at_and_named() -> None:
+    cluster = resources.cluster(decode=_with_args("--port"))
+    found = refusals.refusal(cluster, resources.POLICY)
+    assert found is not None
+    assert found.condition == "DecodeReady"
+    assert found.message.startswith("decode.template.engine.extraArgs: --port")
+
+
 def test_somebody_must_name_the_engines_image() -> None:
     found = refusals.refusal(resources.cluster(), Policy(ROUTER))
     assert found is not None

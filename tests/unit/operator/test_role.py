@@ -60,3 +60,20 @@ def test_the_status_counts_engines_and_names_them_for_autoscalers() -> None:
         "readyReplicas": 2,
         "selector": "serving.hypic.dev/cluster=demo,app.kubernetes.io/component=prefill",
     }
+
+
+def test_a_role_that_is_scaled_by_others_keeps_their_number_within_its_bounds() -> None:
+    def scaled(replicas: int, **bounds: int) -> HypicCluster:
+        return resources.cluster(prefill={"replicas": replicas, "scaling": bounds})
+
+    observed, _ = _observed(_asked(3), replicas=5)
+    assert role.replicas(scaled(4, max=9), "prefill", observed) == 5
+    assert role.replicas(scaled(3, max=4), "prefill", observed) == 4
+    assert role.replicas(scaled(3, min=7, max=9), "prefill", observed) == 7
+    assert role.replicas(scaled(3, max=2), "prefill", Observed()) == 2
+
+
+def test_giving_up_scaling_changes_no_number() -> None:
+    scaled = resources.cluster(prefill={"replicas": 4, "scaling": {"max": 9}})
+    observed, _ = _observed(scaled, replicas=6)
+    assert role.replicas(_asked(4), "prefill", observed) == 6

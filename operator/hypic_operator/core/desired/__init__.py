@@ -9,7 +9,7 @@ from ..api import HypicCluster, RoleName
 from ..difference import Manifest
 from ..observed import Observed
 from ..refusals import Policy
-from . import access, engine, role, router
+from . import access, engine, entrance, monitors, network, role, router, scaler
 
 
 def children(cluster: HypicCluster, policy: Policy, observed: Observed) -> tuple[Manifest, ...]:
@@ -25,10 +25,13 @@ def children(cluster: HypicCluster, policy: Policy, observed: Observed) -> tuple
     )
     return (
         *access.children(cluster),
+        *network.children(cluster, policy),
         router.service(cluster),
         *engines,
         router.deployment(cluster, policy),
         router.budget(cluster),
+        *entrance.children(cluster),
+        *monitors.children(cluster, observed),
     )
 
 
@@ -45,3 +48,4 @@ def _engines(
         replicas=role.replicas(cluster, name, observed),
     )
     yield engine.budget(cluster, name)
+    yield from scaler.autoscalers(cluster, name)

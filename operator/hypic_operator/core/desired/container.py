@@ -4,15 +4,15 @@ Does not know the pod around it, nor how many there are.
 """
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from .. import names
 from ..api import HypicCluster, RoleName
 from ..difference import Manifest
 from ..refusals import Policy
-from . import pod
+from . import pod, weights
 
-MODEL_VOLUME = "model"
 LOAD_WITHIN_S = 3_600
 _PROBE_PERIOD_S = 3
 
@@ -21,7 +21,7 @@ def container(cluster: HypicCluster, name: RoleName, policy: Policy, image: str)
     """The container of one role's engines."""
     engine = cluster.spec.roles[name].template.engine
     mounts = [
-        _model_mount(cluster),
+        weights.mount(cluster),
         {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108
         {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108
     ]
@@ -70,6 +70,7 @@ def arguments(cluster: HypicCluster, name: RoleName) -> list[str]:
         str(pic.max_segments),
         "--pic-segment-min-tokens",
         str(pic.min_segment_tokens),
+        *(["--pic-memory-gib", memory_gib(pic.memory)] if pic.memory else []),
         *_part(cluster, name),
         *role.template.engine.extra_args,
     ]
@@ -81,6 +82,14 @@ def ports(cluster: HypicCluster, name: RoleName, key: str) -> list[dict[str, Any
     if names.role_label(cluster, name) == "prefill":
         found["bootstrap"] = names.BOOTSTRAP_PORT
     return [{"name": port, key: number, "protocol": "TCP"} for port, number in found.items()]
+
+
+def memory_gib(amount: str) -> str:
+    """What the engine's flag takes, for `25%` of what is free or a quantity such as `16Gi`."""
+    if amount.endswith("%"):
+        return f"{Decimal(amount[:-1]) / 100}x"
+    unit = {"Mi": 1024, "Gi": 1}[amount[-2:]]
+    return str(Decimal(amount[:-2]) / unit)
 
 
 def joined(
@@ -124,13 +133,6 @@ def _environment(cluster: HypicCluster) -> list[Mapping[str, Any]]:
         {"name": "SGLANG_ENABLE_FAILED_SESSION_PROBE", "value": "true"},
         {"name": "SGLANG_FAILED_SESSION_PROBE_INTERVAL_S", "value": "5"},
     ]
-
-
-def _model_mount(cluster: HypicCluster) -> dict[str, Any]:
-    model = cluster.spec.model
-    mount = {"name": MODEL_VOLUME, "mountPath": f"/models/{model.name}", "readOnly": True}
-    path = model.source.pvc.path.strip("/") if model.source.pvc is not None else ""
-    return {**mount, "subPath": path} if path else mount
 
 
 def _probes() -> dict[str, Manifest]:

@@ -10,8 +10,10 @@ from ..api import HypicCluster, RoleName
 from ..difference import Manifest
 from ..observed import Observed
 from ..refusals import Policy
-from . import pod
-from .container import MODEL_VOLUME, container, joined, ports
+from . import pod, weights
+from .container import container, joined, ports
+
+_NUMBERS = {"replicas", "scaling"}
 
 
 def revision(cluster: HypicCluster) -> str:
@@ -21,11 +23,16 @@ def revision(cluster: HypicCluster) -> str:
     from the defaults counts, and nothing that the operator decides: a later operator, with more
     fields and other templates, gives the same spec the same revision.
     """
-    spec = cluster.spec
-    inputs = spec.model_dump(include={"model", "pic"}, exclude_defaults=True, mode="json")
+    inputs = cluster.spec.model_dump(
+        by_alias=False,
+        mode="json",
+        exclude_defaults=True,
+        include={"model", "model_cache", "pic"},
+        exclude={"model": {"source": {"hugging_face": {"token_secret_ref"}}}},
+    )
     roles = {
-        name: role.model_dump(exclude={"replicas"}, exclude_defaults=True, mode="json")
-        for name, role in spec.roles.items()
+        name: role.model_dump(exclude=_NUMBERS, exclude_defaults=True, mode="json")
+        for name, role in cluster.spec.roles.items()
     }
     return difference.fingerprint({**inputs, **roles})[: names.REVISION_DIGITS]
 
@@ -65,10 +72,7 @@ def stateful_set(
     ours = {names.LABEL_ROLE: names.role_label(cluster, name), names.LABEL_REVISION: digits}
     metadata = names.metadata(cluster, names.engine_set(cluster, name, digits), name)
     template = cluster.spec.roles[name].template
-    labels = {**template.labels, **names.labels(cluster, name), **ours}
-    pod_metadata: dict[str, Any] = {"labels": labels}
-    if template.annotations:
-        pod_metadata["annotations"] = dict(template.annotations)
+    labels = {**names.labels(cluster, name), **ours}
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -81,7 +85,7 @@ def stateful_set(
             "updateStrategy": {"type": "OnDelete"},
             "selector": {"matchLabels": {**names.selector(cluster, name), **ours}},
             "template": {
-                "metadata": pod_metadata,
+                "metadata": pod.metadata(template, labels),
                 "spec": _pod_spec(cluster, name, policy, image),
             },
         },
@@ -96,43 +100,25 @@ def budget(cluster: HypicCluster, name: RoleName) -> Manifest:
 def _pod_spec(cluster: HypicCluster, name: RoleName, policy: Policy, image: str) -> dict[str, Any]:
     template = cluster.spec.roles[name].template
     ours = [
-        _model_volume(cluster),
+        weights.volume(cluster),
         {"name": "tmp", "emptyDir": {}},
         {"name": "shm", "emptyDir": {"medium": "Memory"}},
     ]
+    made = container(cluster, name, policy, image)
+    downloads = weights.downloads(cluster, made)
     optional = {
-        "nodeSelector": dict(template.node_selector),
-        "tolerations": list(template.tolerations),
-        "affinity": template.affinity,
-        "topologySpreadConstraints": [
-            {"labelSelector": {"matchLabels": names.selector(cluster, name)}, **constraint}
-            for constraint in template.topology_spread_constraints
-        ],
-        "priorityClassName": template.priority_class_name,
-        "imagePullSecrets": list(template.image_pull_secrets),
+        **pod.scheduling(template, names.selector(cluster, name)),
         "runtimeClassName": template.runtime_class_name,
+        "resourceClaims": list(template.resource_claims),
+        "initContainers": downloads,
     }
     return {
         "serviceAccountName": names.engine_account(cluster),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": pod.grace_s(cluster),
-        "securityContext": pod.security(),
-        "containers": [container(cluster, name, policy, image)],
+        "securityContext": weights.security(cluster),
+        "containers": [made],
         "volumes": joined(ours, template.volumes, "name"),
         **{field: value for field, value in optional.items() if value},
-    }
-
-
-def _model_volume(cluster: HypicCluster) -> dict[str, Any]:
-    source = cluster.spec.model.source
-    if source.host_path is not None:
-        return {
-            "name": MODEL_VOLUME,
-            "hostPath": {"path": source.host_path.path, "type": "Directory"},
-        }
-    claim = source.pvc.claim_name if source.pvc is not None else ""
-    return {
-        "name": MODEL_VOLUME,
-        "persistentVolumeClaim": {"claimName": claim, "readOnly": True},
     }

@@ -3,10 +3,11 @@
 Knows neither engine nor router.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from .. import names
-from ..api import HypicCluster
+from ..api import HypicCluster, Scheduling
 from ..difference import Manifest
 
 USER_ID = 65_532
@@ -30,6 +31,34 @@ def container_security() -> dict[str, Any]:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
+
+
+def scheduling(template: Scheduling, selector: Mapping[str, str]) -> dict[str, Any]:
+    """Fields of a pod's spec that users give; what they leave out is empty.
+
+    Args:
+        template: what they gave.
+        selector: pods that a spread constraint counts when it does not say which.
+    """
+    return {
+        "nodeSelector": dict(template.node_selector),
+        "tolerations": list(template.tolerations),
+        "affinity": template.affinity,
+        "topologySpreadConstraints": [
+            {"labelSelector": {"matchLabels": dict(selector)}, **constraint}
+            for constraint in template.topology_spread_constraints
+        ],
+        "priorityClassName": template.priority_class_name,
+        "imagePullSecrets": list(template.image_pull_secrets),
+    }
+
+
+def metadata(template: Scheduling, labels: Mapping[str, str]) -> dict[str, Any]:
+    """Metadata of a pod: ours, and what users add."""
+    found: dict[str, Any] = {"labels": {**template.labels, **labels}}
+    if template.annotations:
+        found["annotations"] = dict(template.annotations)
+    return found
 
 
 def grace_s(cluster: HypicCluster) -> int:

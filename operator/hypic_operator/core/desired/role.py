@@ -21,13 +21,17 @@ def replicas(cluster: HypicCluster, name: RoleName, observed: Observed) -> int:
     """How many engines a role is to have.
 
     The HypicRole's own number, which `kubectl scale` and autoscalers set. The HypicCluster's number
-    counts before there is a HypicRole, and again when it is changed itself.
+    counts before there is a HypicRole, and again when it is changed itself, unless `scaling` gives
+    the number away; then its bounds hold for everybody.
     """
-    asked = cluster.spec.roles[name].replicas
+    spec = cluster.spec.roles[name]
     live = child(cluster, name, observed)
-    if live is None or _copied(live) != str(asked):
-        return asked
-    return int(live.live["spec"]["replicas"])
+    if live is None or (spec.scaling is None and _copied(live) != str(spec.replicas)):
+        number = spec.replicas
+    else:
+        number = int(live.live["spec"]["replicas"])
+    bounds = spec.scaling
+    return number if bounds is None else min(max(number, bounds.min), bounds.max)
 
 
 def manifest(cluster: HypicCluster, name: RoleName, observed: Observed) -> Manifest:

@@ -12,6 +12,7 @@ from ..refusals import Policy
 from . import pod
 
 _NOTICED_S = 5
+_RESOURCES = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}}
 
 
 def arguments(cluster: HypicCluster) -> list[str]:
@@ -64,7 +65,9 @@ def deployment(cluster: HypicCluster, policy: Policy) -> Manifest:
             },
             "selector": {"matchLabels": selector},
             "template": {
-                "metadata": {"labels": names.labels(cluster, "router")},
+                "metadata": pod.metadata(
+                    cluster.spec.router.template, names.labels(cluster, "router")
+                ),
                 "spec": _pod_spec(cluster, policy),
             },
         },
@@ -83,21 +86,26 @@ def _pod_spec(cluster: HypicCluster, policy: Policy) -> dict[str, Any]:
         "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": names.selector(cluster, "router")},
     }
-    secrets = list(cluster.spec.prefill.template.image_pull_secrets)
+    template = cluster.spec.router.template
+    given = pod.scheduling(template, names.selector(cluster, "router"))
+    # Both images are usually in one registry.
+    engines = list(cluster.spec.prefill.template.image_pull_secrets)
+    ours = {"topologySpreadConstraints": [spread], "imagePullSecrets": engines}
+    chosen = ours | {field: value for field, value in given.items() if value}
     return {
         "serviceAccountName": names.router_access(cluster),
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": pod.grace_s(cluster),
         "securityContext": pod.security(),
-        "topologySpreadConstraints": [spread],
         "containers": [_container(cluster, policy)],
         "volumes": [{"name": "tmp", "emptyDir": {}}],
-        **({"imagePullSecrets": secrets} if secrets else {}),
+        **{field: value for field, value in chosen.items() if value},
     }
 
 
 def _container(cluster: HypicCluster, policy: Policy) -> dict[str, Any]:
+    given = cluster.spec.router.template.resources
     return {
         "name": "router",
         "image": policy.router_image,
@@ -113,10 +121,7 @@ def _container(cluster: HypicCluster, policy: Policy) -> dict[str, Any]:
         "livenessProbe": pod.http_probe("/health", "http", period_s=10, failures=6, timeout_s=5),
         # Endpoints and proxies need a moment to forget a pod before it stops listening.
         "lifecycle": {"preStop": {"sleep": {"seconds": _NOTICED_S}}},
-        "resources": {
-            "requests": {"cpu": "100m", "memory": "128Mi"},
-            "limits": {"memory": "1Gi"},
-        },
+        "resources": _RESOURCES if given is None else given,
         "securityContext": pod.container_security(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
