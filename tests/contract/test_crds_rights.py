@@ -12,10 +12,10 @@ def _written() -> Rights:
     text = (ROOT / "operator" / "README.md").read_text().partition("## Rights")[2]
     rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
     found = set()
-    for group, resources, verbs in rows[2:]:
+    for group, resources, verbs in ([cell.strip() for cell in row] for row in rows[2:]):
         for resource in resources.split(","):
             for verb in verbs.split(","):
-                found.add((group.strip().replace("core", ""), resource.strip(), verb.strip()))
+                found.add(("" if group == "core" else group, resource.strip(), verb.strip()))
     return found
 
 

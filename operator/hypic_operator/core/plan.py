@@ -84,7 +84,8 @@ def where(cluster: HypicCluster, observed: Observed, refusal: Refusal | None) ->
     sizes: dict[str, int] = {
         name: role.replicas(cluster, name, observed) for name in cluster.spec.roles
     }
-    asked = Asked(wanted, sizes)
+    rollout = cluster.spec.rollout
+    asked = Asked(wanted, sizes, rollout.strategy, rollout.max_skew)
     return roll.roll(asked, observed, served_last=served_last)
 
 
