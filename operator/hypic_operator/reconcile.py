@@ -15,10 +15,10 @@ from .core import status as statuses
 from .core.api import HypicCluster
 from .core.desired import role
 from .core.drain import Step
+from .core.facts import Facts
 from .core.observed import Observed
 from .core.plan import Blocked, Plan
 from .core.reasons import Reason
-from .core.status import Facts
 from .drainer import Drainer
 from .errors import RefusedError
 from .metrics import Metrics

@@ -88,7 +88,7 @@ def settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settin
         engine_image=value("engine_image", ""),
         pull_policy=choice("image_pull_policy", "IfNotPresent", _PULL_POLICIES),
         allow_host_path=_switch("allow_host_path", value("allow_host_path", "false")),
-        operator_namespace=value("operator_namespace", ""),
+        operator_namespace=value("lease", "").partition("/")[0],
     )
     if not policy.router_image:
         raise SettingsError("--router-image or HYPIC_ROUTER_IMAGE: give the image of routers")

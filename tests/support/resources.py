@@ -139,10 +139,11 @@ def snapshot(
             replicas = child["spec"]["replicas"]
             ready = replicas if routers_ready is None else routers_ready
             child["status"] = {"availableReplicas": ready, "updatedReplicas": replicas}
-    (made,) = (child for child in children if child["kind"] == "StatefulSet")
-    named = {f"{made['metadata']['name']}-{n}": READY for n in range(made["spec"]["replicas"])}
+    made = {c["metadata"]["name"]: c for c in children if c["kind"] == "StatefulSet"}
+    named = {f"{s}-{n}": READY for s in made for n in range(made[s]["spec"]["replicas"])}
     statuses = named if pods is None else pods
-    return children, [pod(made, name, status) for name, status in statuses.items()]
+    sets = {name: made[name.rpartition("-")[0]] for name in statuses}
+    return children, [pod(sets[name], name, status) for name, status in statuses.items()]
 
 
 def pod(made: Mapping[str, Any], name: str, status: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,54 +4,23 @@ Does not write it; written only when it differs from what is there.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from . import names, serving, trouble
+from . import engines, names, serving, trouble
 from .api import HypicCluster
-from .desired import role
+from .facts import Condition, Facts, State, before
 from .observed import Front, Observed
-from .plan import Blocked, Plan
 from .reasons import Reason
-from .refusals import Refusal
 
-ConditionType = Literal[
-    "Ready", "Progressing", "ModelReady", "PrefillReady", "RouterReady", "Serving"
-]
-State = Literal["True", "False", "Unknown"]
-
-_PASSING = {"Starting", "Loading", "NoEngine", "NoEngineReady", "NoRouterReady", "NotAsked"}
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """One condition, without the times that the API wants beside it."""
-
-    type: ConditionType
-    status: State
-    reason: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """All that a status is made of.
-
-    Attributes:
-        cluster: the resource, with its last status.
-        observed: what runs.
-        plan: what is being done.
-        refusal: what the spec must change.
-        record: answers to requests for a token.
-        blocked: what the API server refused to let be written.
-    """
-
-    cluster: HypicCluster
-    observed: Observed
-    plan: Plan
-    refusal: Refusal | None
-    record: serving.Record
-    blocked: Blocked | None = None
+_PASSING = {
+    "Starting",
+    "Loading",
+    "Downloading",
+    "NoEngine",
+    "NoEngineReady",
+    "NoRouterReady",
+    "NotAsked",
+}
 
 
 def status(facts: Facts, *, now: str) -> dict[str, Any]:
@@ -61,44 +30,37 @@ def status(facts: Facts, *, now: str) -> dict[str, Any]:
         facts: what it is made of.
         now: RFC 3339, for conditions whose status changes.
     """
-    cluster, where = facts.cluster, facts.plan.roll
-    desired = role.replicas(cluster, "prefill", facts.observed)
-    ready = sum(pod.ready for pod in facts.observed.of_revision(where.wanted))
-    prefill = {"desired": desired, "ready": ready, "summary": f"{ready}/{desired}"}
-    if where.serving:
-        prefill["revision"] = where.serving
-    if facts.plan.drains.going:
-        prefill["draining"] = len(facts.plan.drains.going)
+    cluster = facts.cluster
     return {
         "observedGeneration": cluster.metadata.generation,
         "url": names.url(cluster),
-        "prefill": prefill,
+        **{name: engines.summary(facts, name) for name in cluster.spec.roles},
         "conditions": [_dated(facts, condition, now) for condition in conditions(facts)],
     }
 
 
 def conditions(facts: Facts) -> tuple[Condition, ...]:
     """The conditions, the one that sums them up first."""
-    prefill, router, token = _prefill(facts), _router(facts), _serving(facts)
-    parts = (_model(facts), prefill, router, token)
+    roles = (engines.condition(facts, name) for name in facts.cluster.spec.roles)
+    router = _router(facts)
+    parts = (engines.model(facts), *roles, router, _serving(facts))
     return (_ready(facts, parts), _progressing(facts, router), *parts)
 
 
 def reachable(cluster: HypicCluster, observed: Observed) -> bool:
     """Whether a request through the front door could end with a token."""
     front = observed.front(cluster)
-    engines = observed.of_component("prefill")
-    return front is not None and front.ready > 0 and any(pod.ready for pod in engines)
+    return front is not None and front.ready > 0 and engines.can_serve(cluster, observed)
 
 
-def served_before(cluster: HypicCluster) -> bool:
+def servedbefore(cluster: HypicCluster) -> bool:
     """Whether the status that is there says that tokens come back."""
-    return _before(cluster, "Serving").get("status") == "True"
+    return before(cluster, "Serving").get("status") == "True"
 
 
 def news(cluster: HypicCluster, after: Mapping[str, Any]) -> tuple[Reason, ...]:
     """What the condition Ready says, where its status or reason is another now: one event."""
-    old = _before(cluster, "Ready")
+    old = before(cluster, "Ready")
     new = next(item for item in after["conditions"] if item["type"] == "Ready")
     if (new["status"], new["reason"]) == (old.get("status"), old.get("reason")):
         return ()
@@ -107,20 +69,15 @@ def news(cluster: HypicCluster, after: Mapping[str, Any]) -> tuple[Reason, ...]:
     return (Reason(new["reason"], new["message"], alarming=alarming),)
 
 
-def _before(cluster: HypicCluster, kind: str) -> Mapping[str, Any]:
-    items: Sequence[Mapping[str, Any]] = cluster.status.get("conditions", ())
-    return next((item for item in items if item["type"] == kind), {})
-
-
 def _dated(facts: Facts, condition: Condition, now: str) -> dict[str, Any]:
-    before = _before(facts.cluster, condition.type)
-    same = before.get("status") == condition.status
+    was = before(facts.cluster, condition.type)
+    same = was.get("status") == condition.status
     return {
         "type": condition.type,
         "status": condition.status,
         "reason": condition.reason,
         "message": condition.message,
-        "lastTransitionTime": before["lastTransitionTime"] if same else now,
+        "lastTransitionTime": was["lastTransitionTime"] if same else now,
         "observedGeneration": facts.cluster.metadata.generation,
     }
 
@@ -137,59 +94,9 @@ def _ready(facts: Facts, parts: Sequence[Condition]) -> Condition:
     return Condition("Ready", "False", broken.reason, f"{broken.type}: {broken.message}")
 
 
-def _engine_trouble(facts: Facts) -> trouble.Trouble | None:
-    """What keeps the wanted revision from being complete."""
-    wanted = facts.plan.roll.wanted
-    name = names.engine_set(facts.cluster, "prefill", wanted)
-    failure = (facts.observed.failures or {}).get(name)
-    made = trouble.quota(failure, name) if failure else None
-    return trouble.worst((made, *(pod.trouble for pod in facts.observed.of_revision(wanted))))
-
-
-def _blocked(facts: Facts, component: names.Component) -> Blocked | None:
-    blocked = facts.blocked
-    return blocked if blocked is not None and blocked.component == component else None
-
-
-def _model(facts: Facts) -> Condition:
-    refusal = facts.refusal
-    if refusal is not None and refusal.condition == "ModelReady":
-        return Condition("ModelReady", "False", refusal.reason, refusal.message)
-    engines = facts.observed.of_component("prefill")
-    name = facts.cluster.spec.model.name
-    if any(pod.ready for pod in engines):
-        return Condition("ModelReady", "True", "Loaded", f"{name} is loaded")
-    found = _engine_trouble(facts)
-    if found is not None:
-        return Condition("ModelReady", "False", found.reason, found.message)
-    return Condition("ModelReady", "False", "NoEngine", "there is no engine yet that could load it")
-
-
-def _prefill(facts: Facts) -> Condition:
-    where = facts.plan.roll
-    replicas = role.replicas(facts.cluster, "prefill", facts.observed)
-    ready = sum(pod.ready for pod in facts.observed.of_revision(where.wanted))
-    kept = sum(item.ready for item in where.keep)
-    beside = f"; revision {where.serving} still serves, {kept} ready" if kept else ""
-    refusal = facts.refusal
-    if refusal is not None:
-        stays = f"; revision {where.serving} still serves" if where.serving else ""
-        return Condition("PrefillReady", "False", refusal.reason, f"{refusal.message}{stays}")
-    blocked = _blocked(facts, "prefill")
-    if blocked is not None:
-        return Condition("PrefillReady", "False", blocked.reason, f"{blocked.message}{beside}")
-    count = f"{ready} of {replicas} engines are ready"
-    if where.complete:
-        return Condition("PrefillReady", "True", "EnginesReady", count)
-    found = _engine_trouble(facts)
-    if found is None:
-        return Condition("PrefillReady", "False", "Starting", f"{count}{beside}")
-    return Condition("PrefillReady", "False", found.reason, f"{count}: {found.message}{beside}")
-
-
 def _router(facts: Facts) -> Condition:
     front, replicas = facts.observed.front(facts.cluster), facts.cluster.spec.router.replicas
-    blocked = _blocked(facts, "router")
+    blocked = facts.blocked_in("router")
     if blocked is not None:
         return Condition("RouterReady", "False", blocked.reason, blocked.message)
     if front is None:
@@ -211,17 +118,17 @@ def _router_trouble(facts: Facts, front: Front) -> trouble.Trouble | None:
 
 def _serving(facts: Facts) -> Condition:
     front = facts.observed.front(facts.cluster)
-    if not any(pod.ready for pod in facts.observed.of_component("prefill")):
+    if not engines.can_serve(facts.cluster, facts.observed):
         return Condition("Serving", "False", "NoEngineReady", "no engine is ready")
     if front is None or not front.ready:
         return Condition("Serving", "False", "NoRouterReady", "no router is ready")
-    before = _before(facts.cluster, "Serving")
-    answer = serving.verdict(facts.record, served_before=served_before(facts.cluster))
+    was = before(facts.cluster, "Serving")
+    answer = serving.verdict(facts.record, served_before=servedbefore(facts.cluster))
     if answer is not None:
         state: State = "True" if answer.token else "False"
         return Condition("Serving", state, answer.reason, answer.message)
-    if before.get("status") == "True":
-        return Condition("Serving", "True", before["reason"], before["message"])
+    if was.get("status") == "True":
+        return Condition("Serving", "True", was["reason"], was["message"])
     return Condition("Serving", "False", "NotAsked", "the first request for a token is on its way")
 
 
@@ -242,7 +149,7 @@ def _progressing(facts: Facts, router: Condition) -> Condition:
         return Condition("Progressing", "False", facts.refusal.reason, words)
     if facts.blocked is not None:
         return Condition("Progressing", "False", facts.blocked.reason, facts.blocked.message)
-    found = None if where.complete else _engine_trouble(facts)
+    found = None if where.complete else engines.worst(facts)
     if found is not None and found.lasting:
         return Condition("Progressing", "False", found.reason, f"revision {where.wanted} is stuck")
     if not where.complete:

@@ -165,6 +165,8 @@ def _running(container: Mapping[str, Any], lost_at: str) -> Trouble:
         return Trouble("NotAnswering", message, Rank.NOT_ANSWERING)
     if ended:
         return _crash(container, ended)
+    if container.get("name") == "download":
+        return Trouble("Downloading", "is downloading the model", Rank.LOADING)
     if container.get("name") != "engine":
         words = "runs and does not take requests yet; its log says why if it stays so"
         return Trouble("Starting", words, Rank.STARTING)

@@ -45,7 +45,9 @@ def _cached(**cache: Any) -> dict[str, Any]:
 RULES = [
     ("metadata.name", "a" * 63, "a" * 64, "at most 63 characters"),
     ("metadata.name", "qwen3.5-35b.v2", "Qwen", "metadata.name"),
-    ("spec.decode", None, {"replicas": 1}, "leave decode out"),
+    ("spec.decode", {}, {"replicas": 0}, "spec.decode.replicas"),
+    ("spec.decode.template.labels", {"team": "a"}, {"serving.hypic.dev/role": "x"}, "belong to"),
+    ("spec.decode.scaling", {"max": 1}, {"min": 2, "max": 1}, "must not be above max"),
     ("spec.model.name", "Qwen/Qwen3.5-35B-A3B", "../etc", "spec.model.name"),
     ("spec.model.name", "m" * 128, "m" * 129, "spec.model.name"),
     ("spec.model.name", "a", "", "spec.model.name"),
@@ -162,8 +164,7 @@ def _create(namespace: Namespace, body: dict[str, Any]) -> tuple[int, Any]:
 def test_each_rule_lets_pass_and_refuses(
     namespace: Namespace, path: str, good: Any, bad: Any, word: str
 ) -> None:
-    accepted = resources.manifest() if good is None else _with(path, good)
-    status, answer = _create(namespace, accepted)
+    status, answer = _create(namespace, _with(path, good))
     assert status == 201, answer
     status, answer = _create(namespace, _with(path, bad))
     assert status == 422, answer
@@ -251,7 +252,7 @@ def test_get_shows_what_a_user_looks_for(namespace: Namespace) -> None:
     wide = _kubectl(namespace.server, "-n", namespace.name, "get", "hypic", "-o", "wide")
     head = wide.splitlines()[0].split()
     assert head == [
-        *("NAME", "READY", "REASON", "PREFILL", "MODEL", "MODE", "REVISION", "URL", "AGE")
+        *("NAME", "READY", "REASON", "PREFILL", "DECODE", "MODEL", "MODE", "REVISION", "URL", "AGE")
     ]
     assert "demo" in _kubectl(namespace.server, "-n", namespace.name, "get", "all")
 

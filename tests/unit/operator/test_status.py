@@ -5,10 +5,10 @@ import pytest
 from hypic_operator.core import refusals, serving, status
 from hypic_operator.core.api import HypicCluster
 from hypic_operator.core.desired import engine
+from hypic_operator.core.facts import Condition, Facts
 from hypic_operator.core.observed import Observed
 from hypic_operator.core.plan import Blocked
 from hypic_operator.core.serving import Answer, Record
-from hypic_operator.core.status import Condition, Facts
 
 from ...support import resources
 from ...support.planned import planned
@@ -285,3 +285,38 @@ def test_what_ends_by_itself_alarms_nobody(reason: str, alarming: bool) -> None:
     ready = {"type": "Ready", "status": "False", "reason": reason, "message": "m"}
     (found,) = status.news(resources.cluster(), {"conditions": [ready]})
     assert found.alarming is alarming
+
+
+def _pair(*prefill: Any, decode: Any) -> dict[str, Condition]:
+    """Conditions of a pair whose engines are like this."""
+    cluster = resources.cluster(decode={}, prefill={"replicas": len(prefill)})
+    digits = engine.revision(cluster)
+    pods = {f"demo-prefill-{digits}-{n}": item for n, item in enumerate(prefill)}
+    pods[f"demo-decode-{digits}-0"] = decode
+    return _conditions(_facts(cluster, _whole(cluster, pods=pods)))
+
+
+def test_each_role_of_a_pair_has_its_own_condition() -> None:
+    found = _pair(resources.READY, resources.READY, decode=resources.loading())
+    assert found["PrefillReady"].message == "2 of 2 engines are ready"
+    assert (found["DecodeReady"].status, found["DecodeReady"].reason) == ("False", "Loading")
+    assert found["DecodeReady"].message.startswith("0 of 1 engines are ready: demo-decode-")
+    assert found["Ready"].message.startswith("DecodeReady: ")
+
+
+def test_a_pair_serves_only_when_both_roles_can() -> None:
+    whole = _pair(resources.READY, decode=resources.READY)
+    assert whole["Ready"].status == "True"
+    half = _pair(resources.READY, decode=resources.loading())
+    assert (half["Serving"].status, half["Serving"].reason) == ("False", "NoEngineReady")
+    other = _pair(resources.loading(), decode=resources.READY)
+    assert (other["Serving"].status, other["Serving"].reason) == ("False", "NoEngineReady")
+
+
+def test_the_status_counts_each_role() -> None:
+    cluster = resources.cluster(decode={"replicas": 2})
+    found = status.status(_facts(cluster, _whole(cluster)), now=NOW)
+    assert found["prefill"]["summary"] == "1/1"
+    assert found["decode"]["summary"] == "2/2"
+    alone = resources.cluster()
+    assert "decode" not in status.status(_facts(alone, _whole(alone)), now=NOW)

@@ -1,0 +1,85 @@
+"""What the status says of the engines, role by role.
+
+Does not know the routers, nor whether tokens come back.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from . import names, trouble
+from .api import HypicCluster, RoleName
+from .desired import role
+from .facts import Condition, ConditionType, Facts
+from .observed import Observed
+
+_TYPES: Mapping[RoleName, ConditionType] = {"prefill": "PrefillReady", "decode": "DecodeReady"}
+
+
+def summary(facts: Facts, name: RoleName) -> dict[str, Any]:
+    """How many engines of a role there are, and of which revision."""
+    where = facts.plan.roll
+    desired, ready = role.replicas(facts.cluster, name, facts.observed), _ready(facts, name)
+    found: dict[str, Any] = {"desired": desired, "ready": ready, "summary": f"{ready}/{desired}"}
+    if where.serving:
+        found["revision"] = where.serving
+    draining = sum(step.pod.component == name for step in facts.plan.drains.going)
+    return {**found, "draining": draining} if draining else found
+
+
+def can_serve(cluster: HypicCluster, observed: Observed) -> bool:
+    """Whether every role has an engine that takes requests."""
+    return all(any(pod.ready for pod in observed.of_component(name)) for name in cluster.spec.roles)
+
+
+def worst(facts: Facts, name: RoleName | None = None) -> trouble.Trouble | None:
+    """What keeps the wanted revision from being complete, in one role or in any."""
+    roles = facts.cluster.spec.roles if name is None else (name,)
+    return trouble.worst(_worst(facts, one) for one in roles)
+
+
+def model(facts: Facts) -> Condition:
+    """Whether an engine has loaded the model."""
+    refusal = facts.refusal
+    if refusal is not None and refusal.condition == "ModelReady":
+        return Condition("ModelReady", "False", refusal.reason, refusal.message)
+    name = facts.cluster.spec.model.name
+    if any(pod.ready for pod in facts.observed.of_component("prefill")):
+        return Condition("ModelReady", "True", "Loaded", f"{name} is loaded")
+    found = worst(facts, "prefill")
+    if found is not None:
+        return Condition("ModelReady", "False", found.reason, found.message)
+    return Condition("ModelReady", "False", "NoEngine", "there is no engine yet that could load it")
+
+
+def condition(facts: Facts, name: RoleName) -> Condition:
+    """Whether all engines of a role are ready."""
+    kind, where = _TYPES[name], facts.plan.roll
+    kept = sum(item.ready for item in where.keep if item.component == name)
+    beside = f"; revision {where.serving} still serves, {kept} ready" if kept else ""
+    refusal = facts.refusal
+    if refusal is not None:
+        stays = f"; revision {where.serving} still serves" if where.serving else ""
+        return Condition(kind, "False", refusal.reason, f"{refusal.message}{stays}")
+    blocked = facts.blocked_in(name)
+    if blocked is not None:
+        return Condition(kind, "False", blocked.reason, f"{blocked.message}{beside}")
+    desired, ready = role.replicas(facts.cluster, name, facts.observed), _ready(facts, name)
+    count = f"{ready} of {desired} engines are ready"
+    if ready >= desired:
+        return Condition(kind, "True", "EnginesReady", count)
+    found = worst(facts, name)
+    if found is None:
+        return Condition(kind, "False", "Starting", f"{count}{beside}")
+    return Condition(kind, "False", found.reason, f"{count}: {found.message}{beside}")
+
+
+def _ready(facts: Facts, name: RoleName) -> int:
+    return sum(pod.ready for pod in facts.observed.of_part(name, facts.plan.roll.wanted))
+
+
+def _worst(facts: Facts, name: RoleName) -> trouble.Trouble | None:
+    wanted = facts.plan.roll.wanted
+    made = names.engine_set(facts.cluster, name, wanted)
+    failure = (facts.observed.failures or {}).get(made)
+    refused = trouble.quota(failure, made) if failure else None
+    return trouble.worst((refused, *(pod.trouble for pod in facts.observed.of_part(name, wanted))))
