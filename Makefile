@@ -12,7 +12,7 @@ ENGINE_RUN = env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=$(CURDIR)/build/engine-si
 # What the router is compared with; no part of the product.
 PEERS := $(HYPIC_CACHE)/peers
 
-.PHONY: help demo test unit ops integration oracle e2e gpu bench-router bench-policies bench-stacks bench-ttft lint types format sync lock engine-site images generate check-generated clean
+.PHONY: help demo test unit ops integration oracle e2e gpu bench-router bench-policies bench-stacks bench-ttft lint types format sync lock engine-site clients images generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -28,7 +28,7 @@ unit: sync ## pure logic and contracts, in seconds
 ops: engine-site ## the operations, their oracle and the tiny model, in torch on CPU
 	$(ENGINE_RUN) -m pytest -q tests/ops
 
-integration: sync engine-site ## a real kube-apiserver, and real SGLang on CPU
+integration: sync engine-site clients ## a real kube-apiserver, and real SGLang on CPU
 	$(PY) -m pytest tests/integration --ignore tests/integration/engine
 	$(ENGINE_RUN) -m pytest tests/integration/engine
 
@@ -75,11 +75,16 @@ build/pytest-site/stamp: locks/dev.txt
 	.venv/bin/uv pip install -q --python $(PY) --target build/pytest-site pytest==9.1.0 pytest-asyncio==1.3.0 hypothesis==6.170.17
 	touch $@
 
+clients: sync ## SDKs, a fuzzer and a browser that tests point at the router, in the cache
+	$(PY) -m tests.support.clients
+
 lock: ## resolve again and write locks/
 	uv lock -q
 	uv export -q --only-group dev --no-emit-workspace --no-header -o locks/dev.txt
 	uv export -q --package hypic-router --no-emit-workspace --no-dev --no-header -o locks/router.txt
 	uv export -q --package hypic-operator --no-emit-workspace --no-dev --no-header -o locks/operator.txt
+	uv pip compile -q --generate-hashes --no-header --python-version 3.11 tests/clients/requirements.in -o tests/clients/requirements.txt
+	cd tests/clients && npm install --package-lock-only --ignore-scripts
 
 bench-operator: sync ## what 500 HypicClusters cost the operator
 	$(PY) benchmarks/reconcile.py

@@ -19,10 +19,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from hypic_engine.contract.events import Item, Removed, Stored
+from hypic_router.core.caches.residency import Residency, after
 from hypic_router.core.choose import choose
 from hypic_router.core.cut import Segment
 from hypic_router.core.prompt import Prompt
-from hypic_router.core.residency import Residency, after
 from hypic_router.core.score import POLICIES
 from hypic_router.core.workers import Address, Health, State
 from hypic_router.fleet import FleetStore

@@ -18,10 +18,10 @@ import load
 import uvloop
 
 from hypic_engine.contract.events import Item, Page
+from hypic_router.core.caches.residency import NOTHING, with_page
 from hypic_router.core.choose import choose
 from hypic_router.core.cut import Segment
 from hypic_router.core.prompt import Prompt
-from hypic_router.core.residency import NOTHING, with_page
 from hypic_router.core.score import POLICIES
 from hypic_router.core.workers import Address, Fleet, Health, State, Worker
 

@@ -10,12 +10,18 @@ from typing import Any
 from . import errors
 from .app import Running
 from .exchange import Tools
-from .fleet import published
 from .guard.admission import Admission
 from .settings import Settings
+from .show.page import Shown, page
+from .show.table import published
 from .wire.bodies import Bodies
 from .wire.server import Connection
 
+PAGE = [
+    ("Content-Type", "text/html; charset=utf-8"),
+    ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'"),
+    ("X-Content-Type-Options", "nosniff"),
+]
 EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -37,11 +43,13 @@ class Back:
         self._admission = admission
 
     async def serve(self, connection: Connection) -> None:
-        """Answers ``/metrics`` and ``/fleet``."""
+        """Answers ``/``, ``/metrics`` and ``/fleet``."""
         request = connection.request
         match request.method, request.path:
             case "GET" | "HEAD", "/metrics":
                 await connection.send(200, [("Content-Type", EXPOSITION)], self._metrics())
+            case "GET" | "HEAD", "/":
+                await connection.send(200, PAGE, self._page())
             case "GET" | "HEAD", "/fleet":
                 await connection.send_json(200, json.dumps(self._fleet()).encode())
             case "GET" | "HEAD", "/health":
@@ -58,6 +66,16 @@ class Back:
             held=self._admission.held,
             body_bytes=self._bodies.n_bytes,
         )
+
+    def _page(self) -> bytes:
+        store = self._tools.store
+        counts = {
+            "running": self._running.count,
+            "queued": self._admission.queued,
+            "held": self._admission.held,
+        }
+        names = (self._settings.names.model, self._settings.policy)
+        return page(store.snapshot, Shown(*names, counts, store.recent, time.monotonic()))
 
     def _fleet(self) -> dict[str, Any]:
         snapshot = self._tools.store.snapshot

@@ -4,16 +4,18 @@ Each method is one change and runs between two awaits, so no reader sees half of
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 from .core import breaker as breakers
 from .core.breaker import Breaker
+from .core.caches.heat import Heat, after_request
+from .core.caches.pressure import Pressure, after_eviction
+from .core.caches.residency import Residency
 from .core.choose import Choice
-from .core.heat import Heat, after_request
-from .core.pressure import Pressure, after_eviction
-from .core.residency import Residency
-from .core.workers import Address, Fleet, Health, Load, Rates, State, Worker
+from .core.recent import KEPT, Chosen, Recent, chosen
+from .core.workers import Address, Fleet, Health, Load, Rates, Worker
 from .errors import ClosingError, EngineError, LostError
 
 # One measurement moves a learned rate by this share: lengths are exact, speeds are noisy. Small
@@ -77,6 +79,7 @@ class FleetStore:
         self._heat, self._pressure = Heat(), Pressure()
         self._snapshot: Fleet | None = None
         self._discovered = False
+        self._recent: deque[Chosen] = deque(maxlen=KEPT)
         self.on_change: Callable[[], None] = _nobody
 
     @property
@@ -87,6 +90,11 @@ class FleetStore:
             known = (self._rates, self._heat, self._pressure, self._most_requests)
             self._snapshot = Fleet(workers, *known)
         return self._snapshot
+
+    @property
+    def recent(self) -> Recent:
+        """The last choices."""
+        return Recent(tuple(self._recent))
 
     @property
     def known(self) -> bool:
@@ -165,6 +173,7 @@ class FleetStore:
             entry.tickets.add(ticket)
         digests = choice.size.segments
         self._heat = after_request(self._heat, digests, self._clock())
+        self._recent.append(chosen(choice, ticket.sent_s))
         self._change_load(at, lambda load: load.with_work(choice.work_tokens, digests))
         self._change_breaker(at, breakers.sent)
         self._learn_sizes(choice)
@@ -223,24 +232,3 @@ def _moved(kept: float, measured: float) -> float:
 
 def _same(one: Address, other: Address) -> bool:
     return (one.url, one.uid) == (other.url, other.uid)
-
-
-def published(fleet: Fleet, now_s: float) -> list[dict[str, object]]:
-    """The fleet for people and for the operator, one object an engine."""
-    return [
-        {
-            "name": worker.at.name,
-            "url": worker.at.url,
-            "state": worker.state.value,
-            "draining": worker.state is State.DRAINING,
-            "reason": worker.reason,
-            "requests": worker.load.requests,
-            "work_tokens": round(worker.load.tokens),
-            "segments": len(worker.residency.keys),
-            "directory_full": worker.residency.full,
-            "epoch": worker.residency.epoch,
-            "seq": worker.residency.seq,
-            "breaker": worker.breaker.state(now_s),
-        }
-        for worker in fleet.workers
-    ]

@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from .heat import Heat, charge
+from .caches.heat import Heat, charge
+from .caches.residency import Held
 from .prompt import Prompt
-from .residency import Held
 from .workers import Fleet, Rates, Worker
 
 # One generated token keeps an engine as busy as this many prompt tokens. Only the order of

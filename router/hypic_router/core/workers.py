@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from .breaker import CLOSED, Breaker
-from .heat import Heat
-from .layered import Layered
-from .pressure import Pressure
-from .residency import NOTHING, Residency
+from .caches.heat import Heat
+from .caches.layered import Layered
+from .caches.pressure import Pressure
+from .caches.residency import NOTHING, Residency
 
 
 class State(StrEnum):

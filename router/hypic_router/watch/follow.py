@@ -14,7 +14,7 @@ import aiohttp
 from hypic_engine.contract.events import FORGET_AFTER_S, Line, decode, decode_page
 from hypic_engine.errors import ContractError
 
-from ..core.residency import NOTHING, Residency, after, with_page
+from ..core.caches.residency import NOTHING, Residency, after, with_page
 from ..core.workers import Address
 from ..fleet import FleetStore
 from ..metrics import Metrics

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from hypic_engine.contract.events import Item, Page
 from hypic_router.core import breaker as breakers
+from hypic_router.core.caches.heat import Heat, after_request
+from hypic_router.core.caches.pressure import Pressure
+from hypic_router.core.caches.residency import NOTHING, Held, with_page
 from hypic_router.core.choose import choose, nobody
 from hypic_router.core.cut import Segment
-from hypic_router.core.heat import Heat, after_request
 from hypic_router.core.offer import sizes
-from hypic_router.core.pressure import Pressure
 from hypic_router.core.prompt import Prompt
-from hypic_router.core.residency import NOTHING, Held, with_page
 from hypic_router.core.score import POLICIES
 from hypic_router.core.workers import Address, Fleet, Health, Load, Rates, State, Worker
 

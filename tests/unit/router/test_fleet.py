@@ -3,13 +3,14 @@ from dataclasses import replace
 import pytest
 
 from hypic_engine.contract.events import Item, Page, Removed
+from hypic_router.core.caches.residency import NOTHING, after, with_page
 from hypic_router.core.choose import choose
 from hypic_router.core.cut import Segment
 from hypic_router.core.prompt import Prompt
-from hypic_router.core.residency import NOTHING, after, with_page
 from hypic_router.core.score import POLICIES
 from hypic_router.core.workers import Address, Health, State
-from hypic_router.fleet import FleetStore, published
+from hypic_router.fleet import FleetStore
+from hypic_router.show.table import published
 
 ONE, TWO = Address("one", "http://one", "u1"), Address("two", "http://two", "u2")
 PROMPT = Prompt((Segment("d", n_bytes=4_000),), n_bytes=4_000, output_tokens=1, stream=True)

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hypic_router.core import heat as heats
-from hypic_router.core.heat import Heat, after_request, charge, copies
+from hypic_router.core.caches import heat as heats
+from hypic_router.core.caches.heat import Heat, after_request, charge, copies
 
 
 def asked(*requests, now_s=1.0, heat=None):

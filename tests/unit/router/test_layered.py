@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hypic_router.core.layered import SMALLEST_FOLD, Layered
+from hypic_router.core.caches.layered import SMALLEST_FOLD, Layered
 
 CHANGES = st.lists(
     st.dictionaries(st.integers(0, 99), st.none() | st.integers(1, 9), max_size=40), max_size=12

@@ -1,6 +1,6 @@
 import pytest
 
-from hypic_router.core.pressure import Pressure, after_eviction
+from hypic_router.core.caches.pressure import Pressure, after_eviction
 
 HELD = {"one": 6_000, "two": 4_000}
 

@@ -15,8 +15,8 @@ from hypic_engine.contract.events import (
     Removed,
     Stored,
 )
-from hypic_router.core import residency as residencies
-from hypic_router.core.residency import NOTHING, Residency, after, with_page
+from hypic_router.core.caches import residency as residencies
+from hypic_router.core.caches.residency import NOTHING, Residency, after, with_page
 
 
 def item(key, *digests, n_tokens=5):

@@ -1,0 +1,1 @@
+"""What the router knows of the fleet, for people and programs."""
