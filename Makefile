@@ -48,6 +48,7 @@ lint: sync ## style, formatting, import contracts, scripts, charts, generated fi
 	.venv/bin/shellcheck .ci/run
 	.venv/bin/hadolint images/*/Dockerfile
 	$(PY) charts/generate.py --check
+	$(PY) crds/reference.py --check
 	$$($(PYTHON3) -m local tool helm) lint --quiet charts/*/
 
 types: sync ## mypy, strict
@@ -110,9 +111,11 @@ images: sync ## build the three images with BuildKit
 
 generate: sync ## copies of CRDs, generated schemas and docs
 	$(PY) charts/generate.py
+	$(PY) crds/reference.py
 
 check-generated: sync ## fail when a generated file differs from its source
 	$(PY) charts/generate.py --check
+	$(PY) crds/reference.py --check
 
 clean: ## remove what was built in the checkout (not the cache)
 	rm -rf .venv build
