@@ -68,11 +68,13 @@ def _template(
     release: str,
     *,
     anew: bool = False,
+    api_versions: tuple[str, ...] = (),
 ) -> Any:
     named = [word for path in files for word in ("-f", str(path))]
     values = dict(values) if files else NEEDED[chart] | dict(values)
     given = [word for key, value in values.items() for word in ("--set-json", _assign(key, value))]
-    where = ["--namespace", "team-a"]
+    served = [word for version in api_versions for word in ("--api-versions", version)]
+    where = ["--namespace", "team-a", *served]
     helm = run if anew else _run_once
     return helm("template", release, f"charts/{chart}", *where, *named, *given)
 
@@ -82,11 +84,19 @@ def _assign(key: str, value: object) -> str:
 
 
 def render(
-    chart: str, *files: Path, release: str = "demo", anew: bool = False, **values: Any
+    chart: str,
+    *files: Path,
+    release: str = "demo",
+    anew: bool = False,
+    api_versions: tuple[str, ...] = (),
+    **values: Any,
 ) -> Rendered:
-    """The objects of a chart. A value's name has `__` for each dot of its path."""
+    """The objects of a chart, where the API server has more than Kubernetes' own.
+
+    A value's name has `__` for each dot of its path.
+    """
     dotted = {key.replace("__", "."): value for key, value in values.items()}
-    done = _template(chart, dotted, files, release, anew=anew)
+    done = _template(chart, dotted, files, release, anew=anew, api_versions=api_versions)
     assert done.returncode == 0, done.stderr
     loaded = yaml.load_all(done.stdout, Loader=yaml.CSafeLoader)
     objects = tuple(manifest for manifest in loaded if manifest)
