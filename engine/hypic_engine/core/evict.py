@@ -12,12 +12,15 @@ from dataclasses import dataclass
 class Worth:
     """Sort key of eviction: the smallest leaves first."""
 
+    kept: bool
     settled: bool
     value: float
     tie: int
 
 
-def worth(*, n_tokens: int, n_bytes: int, n_uses: int, floor: float, tie: int) -> Worth:
+def worth(
+    *, n_tokens: int, n_bytes: int, n_uses: int, floor: float, tie: int, kept: bool = False
+) -> Worth:
     """What an entry is worth now.
 
     Args:
@@ -25,7 +28,8 @@ def worth(*, n_tokens: int, n_bytes: int, n_uses: int, floor: float, tie: int) -
         n_bytes: what it occupies in all pools.
         n_uses: requests that used it; 0 means that it is on probation.
         floor: value of the last entry that was evicted.
+        kept: whether it leaves after all that are not.
         tie: a counter that grows with every use; the least recently used leaves first.
     """
     value = floor + max(n_uses, 1) * n_tokens / max(n_bytes, 1)
-    return Worth(settled=n_uses > 0, value=value, tie=tie)
+    return Worth(kept=kept, settled=kept or n_uses > 0, value=value, tie=tie)

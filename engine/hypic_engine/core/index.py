@@ -26,6 +26,8 @@ class Entry:
         digests: request digests under which clients reach it.
         n_uses: requests that took it from the cache.
         n_pins: counted readers; while above 0 the entry stays.
+        salt: of the requests that find it.
+        kept: whether somebody asked that it leave last.
     """
 
     key: str
@@ -37,6 +39,8 @@ class Entry:
     digests: set[str] = field(default_factory=set)
     n_uses: int = 0
     n_pins: int = 0
+    salt: str = ""
+    kept: bool = False
     worth: evict.Worth | None = None
 
 
@@ -83,6 +87,8 @@ class Index:
         self.n_pinned_tokens = 0
         self.n_bytes = 0
         self.n_pinned_entries = 0
+        self.n_kept_tokens = 0
+        self.n_kept_entries = 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -121,6 +127,14 @@ class Index:
     def used(self, entry: Entry) -> None:
         """Note that a request took the entry from the cache."""
         entry.n_uses += 1
+        self._revalue(entry)
+
+    def keep(self, entry: Entry, *, kept: bool) -> None:
+        """Let the entry leave after all that are not kept, or as any other."""
+        change = int(kept) - int(entry.kept)
+        entry.kept = kept
+        self.n_kept_entries += change
+        self.n_kept_tokens += change * entry.n_tokens
         self._revalue(entry)
 
     def pin(self, entry: Entry) -> None:
@@ -172,6 +186,16 @@ class Index:
             freed_tokens += entry.n_tokens
         return victims
 
+    def remove(self, entry: Entry) -> None:
+        """Remove an entry that nobody pins; the caller frees what it owns.
+
+        Raises:
+            RuntimeError: it has readers.
+        """
+        if entry.n_pins:
+            raise RuntimeError(f"entry {entry.key} has {entry.n_pins} readers")
+        self._drop(entry)
+
     def clear(self) -> list[Entry]:
         """Forget everything, pinned or not; the caller frees what the returned entries own."""
         entries = list(self._entries.values())
@@ -182,6 +206,8 @@ class Index:
         del self._entries[entry.key]
         self.n_tokens -= entry.n_tokens
         self.n_bytes -= entry.n_bytes
+        self.n_kept_tokens -= entry.n_tokens * entry.kept
+        self.n_kept_entries -= entry.kept
 
     def _revalue(self, entry: Entry) -> None:
         self._tie += 1
@@ -191,6 +217,7 @@ class Index:
             n_uses=entry.n_uses,
             floor=self._floor,
             tie=self._tie,
+            kept=entry.kept,
         )
         heapq.heappush(self._heap, (entry.worth, entry.key))
         if len(self._heap) > 2 * len(self._entries) + 64:
@@ -212,6 +239,8 @@ class Index:
         assert self.n_pinned_tokens == sum(e.n_tokens for e in entries if e.n_pins)
         assert self.n_pinned_entries == sum(1 for e in entries if e.n_pins)
         assert all(e.n_pins >= 0 for e in entries)
+        assert self.n_kept_tokens == sum(e.n_tokens for e in entries if e.kept)
+        assert self.n_kept_entries == sum(1 for e in entries if e.kept)
         live = {(worth, key) for worth, key in self._heap}
         assert all(e.n_pins or (e.worth, e.key) in live for e in entries)
         if slots is not None:

@@ -127,6 +127,12 @@ def for_scheduler(
         ),
         Hook("mem_cache.common.alloc_for_extend", "AROUND", batching.allocate, "scattered rows"),
         Hook(
+            "mem_cache.common.evict_from_tree_cache",
+            "REPLACE",
+            batching.make_room,
+            "evict what is missing, not what is needed",
+        ),
+        Hook(
             "managers.schedule_batch.ScheduleBatch.prepare_for_extend",
             "AFTER",
             batching.prepared,

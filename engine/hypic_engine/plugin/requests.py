@@ -66,6 +66,7 @@ class Wanted:
     key: str
     ids: bytes
     digest: str
+    salt: str = ""
 
 
 @dataclass(slots=True)
@@ -176,7 +177,7 @@ class Reader:
             mode=self._settings.mode.value,
             seam=str(self._settings.seam),
         )
-        return Wanted(segment, key, wire.ids_bytes(own), digest)
+        return Wanted(segment, key, wire.ids_bytes(own), digest, salt)
 
     def prompt(self, request: Any) -> Prompt | None:
         """The request's prompt, or None when it has nothing to take from the cache."""

@@ -140,3 +140,35 @@ def test_any_interleaving_keeps_every_size_right(seed):
             handles.clear()
             index.clear()
         index.check_integrity()
+
+
+def test_kept_entries_leave_last_and_never_for_one_on_probation():
+    index = index_of(entry("a"), entry("b"), entry("c"))
+    index.keep(index.find("a", b"a"), kept=True)
+    index.used(index.find("b", b"b"))
+    assert [e.key for e in index.evicted(n_entries=9, only_on_probation=True)] == ["c"]
+    assert [e.key for e in index.evicted(n_entries=9)] == ["b", "a"]
+    assert (index.n_kept_tokens, index.n_kept_entries) == (0, 0)
+
+
+def test_keeping_twice_counts_once_and_can_be_undone():
+    index = index_of(entry("a"), entry("b"))
+    kept = index.find("b", b"b")
+    for _ in range(2):
+        index.keep(kept, kept=True)
+    index.check_integrity()
+    assert (index.n_kept_tokens, index.n_kept_entries) == (10, 1)
+    for _ in range(2):
+        index.keep(kept, kept=False)
+    assert (index.n_kept_tokens, index.n_kept_entries) == (0, 0)
+
+
+def test_an_entry_with_readers_is_not_removed():
+    index = index_of(entry("a"))
+    pins = Pins(index)
+    pins.add(index.find("a", b"a"))
+    with pytest.raises(RuntimeError, match="1 readers"):
+        index.remove(index.find("a", b"a"))
+    pins.release()
+    index.remove(index.find("a", b"a"))
+    assert len(index) == 0

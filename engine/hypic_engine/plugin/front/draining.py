@@ -1,6 +1,5 @@
 """``/pic/drain``: no new requests, and what is still inside."""
 
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,11 +12,7 @@ from .attendance import Attendance
 DEADLINE_LIMIT_S = 86_400
 
 
-def _deadline_s(body: bytes) -> float:
-    try:
-        fields = json.loads(body)
-    except ValueError:
-        fields = None
+def _deadline_s(fields: Any) -> float:
     value: Any = fields.get("deadline_s") if isinstance(fields, dict) else None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 < value <= DEADLINE_LIMIT_S:  # also refuses NaN
@@ -39,7 +34,7 @@ class Draining:
     async def begin(self, request: Request) -> Any:
         """Take no new requests until `end`; those inside go on."""
         try:
-            deadline_s = _deadline_s(await request.body())
+            deadline_s = _deadline_s(await replies.fields_of(request))
         except RequestError as error:
             return replies.bad(error)
         self._attendance.drain(deadline_s)

@@ -1,9 +1,15 @@
-"""Short answers of the routes under ``/pic``."""
+"""Short answers of the routes under ``/pic``, and the body of what was asked.
+
+Knows no route.
+"""
 
 import json
 from typing import Any
 
+from fastapi import Request
 from fastapi.responses import Response
+
+from ...errors import RequestError
 
 STARTING = "the scheduler has not started yet"
 
@@ -36,3 +42,15 @@ def bad(error: Exception) -> Response:
 def off() -> Response:
     """Nothing is cached here."""
     return json_of({"error": "segments are not cached: start with --pic-enable"}, 404)
+
+
+async def fields_of(request: Request) -> Any:
+    """The JSON body.
+
+    Raises:
+        RequestError: it is none.
+    """
+    try:
+        return json.loads(await request.body())
+    except ValueError:
+        raise RequestError("body", "must be JSON") from None

@@ -17,11 +17,14 @@ from .. import control
 from ..settings import Settings
 from . import replies
 from .attendance import Attendance
+from .changes import Changes
 from .door import Door
 from .draining import Draining
+from .warming import Warming
 
 STALE_AFTER_S = 10.0
 READY = "/pic/ready"
+WARM = "/pic/warm"
 # Ends work instead of bringing it.
 _ENDS_WORK = frozenset({"/close_session"})
 
@@ -41,6 +44,8 @@ class Routes:
             return
         self._stand_at_the_door(app)
         draining = Draining(self._attendance, self._scheduler)
+        changes = Changes(enabled=self._settings.enabled)
+        warming = Warming(self._settings)
         for method, path, handler in (
             ("GET", READY, self.ready),
             ("GET", "/pic/info", _keyed(self.info)),
@@ -49,6 +54,10 @@ class Routes:
             ("GET", "/pic/drain", _keyed(draining.state)),
             ("POST", "/pic/drain", _keyed(draining.begin)),
             ("DELETE", "/pic/drain", _keyed(draining.end)),
+            ("POST", WARM, _keyed(warming.warm)),
+            ("POST", "/pic/pin", _keyed(changes.pin)),
+            ("DELETE", "/pic/pin", _keyed(changes.unpin)),
+            ("POST", "/pic/evict", _keyed(changes.evict)),
         ):
             app.add_api_route(path, handler, methods=[method], response_model=None)
 
@@ -149,11 +158,11 @@ def _keyed(handler: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _paths_of_work(app: Any) -> frozenset[str]:
-    """Paths whose requests are work: SGLang's own, but those that control it."""
+    """Paths whose requests are work: SGLang's own, but those that control it, and ours."""
     routes = [
         route.path
         for route in app.routes
         if {"POST", "PUT"} & set(getattr(route, "methods", None) or ())
         and not hasattr(route.endpoint, "_auth_level")
     ]
-    return frozenset(path for path in routes if "{" not in path) - _ENDS_WORK
+    return frozenset({WARM, *(path for path in routes if "{" not in path)}) - _ENDS_WORK

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from sglang.srt.mem_cache.base_prefix_cache import EvictParams
 from sglang.srt.mem_cache.common import alloc_req_slots, alloc_token_slots
 from sglang.srt.utils.common import flatten_arrays_to_pinned_cpu, is_pin_memory_available
 
@@ -66,6 +67,16 @@ class Batching:
             pool.write((row, self._tensor(taken)), prompt.moved.to(torch.int32))
         rows_cpu = torch.tensor(rows, dtype=torch.int64)
         return computed, rows_cpu.to(batch.device, non_blocking=True), rows_cpu
+
+    @staticmethod
+    def make_room(cache: SegmentCache, num_tokens: int) -> None:
+        """In place of ``evict_from_tree_cache``: evict what is missing.
+
+        SGLang 0.5.14 evicts as many tokens as it needs, however many of them are free.
+        """
+        missing = num_tokens - cache.token_to_kv_pool_allocator.available_size()
+        if missing > 0:
+            cache.evict(EvictParams(num_tokens=missing))
 
     def prepared(self, result: object, batch: Any) -> None:
         """After ``ScheduleBatch.prepare_for_extend``: the right tokens, accounts and the plan."""

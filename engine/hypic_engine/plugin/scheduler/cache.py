@@ -133,6 +133,13 @@ class SegmentCache(BasePrefixCache):  # type: ignore[misc]
         self.ledger.restarted(uuid.uuid4().hex)
         self.metrics.sizes(self.index, self.pool)
 
+    def dismiss(self, entries: list[Entry]) -> None:
+        """Evict these, which nobody reads, because somebody asked for it."""
+        for entry in entries:
+            self.index.remove(entry)
+        self._free(entries, reason="asked")
+        self.metrics.sizes(self.index, self.pool)
+
     def evictable_size(self) -> int:
         """Tokens that `evict` could free."""
         return self.index.n_evictable_tokens
@@ -228,6 +235,7 @@ class SegmentCache(BasePrefixCache):  # type: ignore[misc]
             slots=row[:n_tokens].to(torch.int64, copy=True),
             operator=capture.operator,
             digests={wanted.digest} if wanted.digest else set(),
+            salt=wanted.salt,
         )
         self.index.insert(entry)
         self.ledger.stored(

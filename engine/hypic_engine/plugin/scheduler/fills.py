@@ -9,7 +9,7 @@ import itertools
 import time
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sglang.srt.managers.schedule_batch import Req
@@ -122,7 +122,7 @@ class Fills:
         fill.logprob_start_len = -1
         fill.hypic_fill = True
         fill.hypic_prompt = None
-        own = Wanted(Segment(0, 0, length), wanted.key, wanted.ids, wanted.digest)
+        own = replace(wanted, segment=Segment(0, 0, length))
         seam, epoch = self._settings.seam.n_tokens(length), self._cache.ledger.epoch
         capture = Capture(own, seam, operator, epoch)
         fill.hypic_capture = capture

@@ -17,6 +17,7 @@ from ..settings import Settings
 from .batching import Batching
 from .cache import SegmentCache
 from .fills import Fills
+from .keeping import Keeping
 
 # What SGLang's own budget adds to a request and to a comparison, and a fill's token.
 MARGIN_TOKENS = 3
@@ -52,6 +53,7 @@ class Scheduling:
         self._scheduler: Any = None
         self._cache: SegmentCache
         self._fills: Fills
+        self._keeping: Keeping
 
     def attach(self, result: object, scheduler: Any, *args: object, **kwargs: object) -> None:
         """After ``Scheduler.__init__``."""
@@ -61,6 +63,8 @@ class Scheduling:
         self._batching.attach(self._cache, self._fills)
         self._cache.on_capture_end = self._fills.ended
         self._cache.before_reset = self._fills.abandon
+        self._keeping = Keeping(self._cache)
+        self._keeping.listen(scheduler)
 
     def describe_engine(self) -> dict[str, Any]:
         """Sizes for ``/pic/info``, and how long the scheduler has been silent. Any thread."""
@@ -78,6 +82,7 @@ class Scheduling:
             "tokens": index.n_tokens,
             "bytes": index.n_bytes,
             "pinned_segments": index.n_pinned_entries,
+            "pins": self._keeping.describe(),
             "operator_slots": {"total": pool.n_slots, "free": pool.n_free},
             "kv_tokens": self._cache.token_to_kv_pool_allocator.size,
         }
