@@ -28,7 +28,7 @@ def _rules(rule: Any = None) -> list[dict[str, Any]]:
 
 def _counted() -> set[str]:
     """Every metric that a part of ours defines."""
-    found = {value for name, value in vars(engine_metrics).items() if name.isupper()}
+    found = {metric.name for metric in engine_metrics.ALL}
     for part in ("router", "operator"):
         source = (ROOT / part / f"hypic_{part}" / "metrics.py").read_text()
         words = (

@@ -140,6 +140,9 @@ class Batching:
         details = prompt.details()
         req.cached_tokens = req.cached_tokens_device = prompt.n_reused
         req.hypic_details, req.hypic_assembles_since = details, time.monotonic()
+        self._cache.metrics.segments(
+            hit=details.hit, filled=details.filled, in_place=details.in_place
+        )
         n_filled = prompt.layout.n_moved - prompt.n_reused
         self._cache.metrics.tokens(
             reused=prompt.n_reused,
@@ -168,6 +171,7 @@ class Batching:
         if details is None:
             return result
         if not details.assemble_ms:
-            ms = 1e3 * (time.monotonic() - req.hypic_assembles_since)
-            details = req.hypic_details = replace(details, assemble_ms=round(ms, 3))
+            seconds = time.monotonic() - req.hypic_assembles_since
+            self._cache.metrics.assembled(seconds)
+            details = req.hypic_details = replace(details, assemble_ms=round(1e3 * seconds, 3))
         return {**(result or {"device": 0, "host": 0}), "pic": details.to_json()}

@@ -44,6 +44,7 @@ class Fills:
         self._waiting: dict[int, tuple[Any, Prompt]] = {}
         self._numbers = itertools.count()
         self._load_at = 0.0
+        self.memory_is_short = False  # seen since load was noted
         self._beat_at = time.monotonic()
 
     @property
@@ -190,5 +191,7 @@ class Fills:
         self._cache.metrics.load(
             n_running=self.n_running,
             n_queued=self.n_queued,
+            n_short_of_memory=self.n_queued if self.memory_is_short else 0,
             kv_used_ratio=1 - free / max(allocator.size, 1),
         )
+        self.memory_is_short = False

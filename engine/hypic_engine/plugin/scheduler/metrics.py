@@ -1,4 +1,4 @@
-"""Prometheus metrics of the scheduler process, under the names of the contract.
+"""Prometheus metrics of the scheduler process, as the contract names them.
 
 Made only when SGLang's own metrics are on. Counts what it is told; decides nothing.
 """
@@ -8,64 +8,75 @@ from typing import Any
 from ...contract import metrics as names
 
 
+def _made(metric: names.Metric) -> Any:
+    """The metric, with a series for each value of its label, so that none begins in mid-life."""
+    from prometheus_client import Counter, Gauge, Histogram  # noqa: PLC0415 - after SGLang set its folder
+
+    labels = [metric.label] if metric.label else []
+    if metric.kind == "gauge":
+        made: Any = Gauge(metric.name, metric.says, labels, multiprocess_mode="mostrecent")
+    else:
+        kinds = {"counter": Counter, "histogram": Histogram}
+        made = kinds[metric.kind](metric.name.removesuffix("_total"), metric.says, labels)
+    for value in metric.values:
+        made.labels(value)
+    return made
+
+
 class Metrics:
     """Counters and gauges of one scheduler rank, or nothing when disabled."""
 
     def __init__(self, *, enabled: bool) -> None:
-        self._on = enabled
-        if not enabled:
-            return
-        from prometheus_client import Counter, Gauge, Histogram  # noqa: PLC0415 - after SGLang set its folder
+        self._made = {metric.name: _made(metric) for metric in names.ALL} if enabled else {}
 
-        self._tokens = Counter(
-            names.PROMPT_TOKENS_TOTAL.removesuffix("_total"),
-            "Prompt tokens by where they came from",
-            ["source"],
-        )
-        self._evictions = Counter(
-            names.EVICTIONS_TOTAL.removesuffix("_total"), "Evicted segments", ["reason"]
-        )
-        self._segments = Gauge(
-            names.SEGMENTS, "Segments held", ["tier"], multiprocess_mode="mostrecent"
-        )
-        self._bytes = Gauge(
-            names.BYTES, "Bytes in use by segments", ["pool"], multiprocess_mode="mostrecent"
-        )
-        self._fill = Histogram(names.FILL_SECONDS, "Seconds from asking for a fill to its entry")
-        self._running = Gauge(names.RUNNING, "Running requests", multiprocess_mode="mostrecent")
-        self._queued = Gauge(names.QUEUED, "Waiting requests", multiprocess_mode="mostrecent")
-        self._kv = Gauge(names.KV_USED_RATIO, "Used share of KV", multiprocess_mode="mostrecent")
+    def _of(self, metric: names.Metric, label: str = "") -> Any:
+        made = self._made[metric.name]
+        return made.labels(label) if label else made
 
     def tokens(self, **by_source: int) -> None:
         """Count prompt tokens by source."""
-        if not self._on:
+        self._count(names.PROMPT_TOKENS_TOTAL, by_source)
+
+    def segments(self, **by_result: int) -> None:
+        """Count segments of prompts by what became of them."""
+        self._count(names.PROMPT_SEGMENTS_TOTAL, by_result)
+
+    def _count(self, metric: names.Metric, amounts: dict[str, int]) -> None:
+        if not self._made:
             return
-        for source, n_tokens in by_source.items():
-            if n_tokens:
-                self._tokens.labels(source=source).inc(n_tokens)
+        for value, amount in amounts.items():
+            self._of(metric, value).inc(amount)
 
     def evicted(self, n_segments: int, *, reason: str) -> None:
         """Count evicted segments."""
-        if self._on and n_segments:
-            self._evictions.labels(reason=reason).inc(n_segments)
+        self._count(names.EVICTIONS_TOTAL, {reason: n_segments})
 
     def filled(self, seconds: float) -> None:
         """Observe one fill."""
-        if self._on:
-            self._fill.observe(seconds)
+        if self._made:
+            self._of(names.FILL_SECONDS).observe(seconds)
+
+    def assembled(self, seconds: float) -> None:
+        """Observe one assembly."""
+        if self._made:
+            self._of(names.ASSEMBLE_SECONDS).observe(seconds)
 
     def sizes(self, index: Any, pool: Any) -> None:
         """Note what is held."""
-        if not self._on:
+        if not self._made:
             return
-        self._segments.labels(tier="device").set(len(index))
-        self._bytes.labels(pool="operators").set(len(index) * pool.slot_bytes)
-        self._bytes.labels(pool="kv").set(index.n_bytes - len(index) * pool.slot_bytes)
+        operators = len(index) * pool.slot_bytes
+        self._of(names.SEGMENTS, "device").set(len(index))
+        self._of(names.BYTES, "operators").set(operators)
+        self._of(names.BYTES, "kv").set(index.n_bytes - operators)
 
-    def load(self, *, n_running: int, n_queued: int, kv_used_ratio: float) -> None:
+    def load(
+        self, *, n_running: int, n_queued: int, n_short_of_memory: int, kv_used_ratio: float
+    ) -> None:
         """Note how busy the scheduler is."""
-        if not self._on:
+        if not self._made:
             return
-        self._running.set(n_running)
-        self._queued.set(n_queued)
-        self._kv.set(kv_used_ratio)
+        self._of(names.RUNNING).set(n_running)
+        self._of(names.QUEUED).set(n_queued)
+        self._of(names.WAITING_FOR_MEMORY).set(n_short_of_memory)
+        self._of(names.KV_USED_RATIO).set(kv_used_ratio)

@@ -171,7 +171,7 @@ class Scheduling:
             prompt.found = here if prompt.found is None else here & prompt.found
             need = self._need(req, prompt, found=found)
             if admission.verdict(need, room) is admission.Verdict.WAIT:
-                adder.hypic_blocked = True
+                adder.hypic_blocked = self._fills.memory_is_short = True
                 return False
             prompt.pins = Pins(self._cache.index)
             prompt.reserved_tokens = need.n_tokens
