@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-START_TIMEOUT_S = 180
+START_TIMEOUT_S = 420
 STOP_TIMEOUT_S = 30
 
 

@@ -31,19 +31,32 @@ _REQUIRED: Mapping[str, tuple[str, tuple[Any, ...], Any]] = {
     "prefill_attention_backend": ("--prefill-attention-backend", (), None),
     "decode_attention_backend": ("--decode-attention-backend", (), None),
     "linear_attn_backend": ("--linear-attn-backend", ("triton",), None),
+    "linear_attn_prefill_backend": ("--linear-attn-prefill-backend", ("triton",), None),
+    "linear_attn_decode_backend": ("--linear-attn-decode-backend", ("triton",), None),
     "kv_cache_dtype": ("--kv-cache-dtype", ("auto", "bfloat16", "bf16"), None),
-    "disaggregation_mode": ("--disaggregation-mode", ("null",), None),
+    "enable_int8_mamba_checkpoint": ("--enable-int8-mamba-checkpoint", (False,), None),
     "speculative_algorithm": ("--speculative-algorithm", (), None),
-    "enable_hierarchical_cache": ("--enable-hierarchical-cache", (False,), None),
-    "enable_mixed_chunk": ("--enable-mixed-chunk", (False,), None),
-    "enable_two_batch_overlap": ("--enable-two-batch-overlap", (False,), None),
-    "enable_dp_attention": ("--enable-dp-attention", (False,), None),
+    "dllm_algorithm": ("--dllm-algorithm", (), None),
     "enable_lora": ("--enable-lora", (False,), None),
     "lora_paths": ("--lora-paths", (), None),
+    "enable_hierarchical_cache": ("--enable-hierarchical-cache", (False,), None),
+    "enable_lmcache": ("--enable-lmcache", (False,), None),
+    "enable_hisparse": ("--enable-hisparse", (False,), None),
+    "enable_mixed_chunk": ("--enable-mixed-chunk", (False,), None),
+    "enable_dynamic_chunking": ("--enable-dynamic-chunking", (False,), None),
+    "enable_two_batch_overlap": ("--enable-two-batch-overlap", (False,), None),
+    "enable_pdmux": ("--enable-pdmux", (False,), None),
     "enable_streaming_session": ("--enable-streaming-session", (False,), None),
+    "enable_dp_attention": ("--enable-dp-attention", (False,), None),
     "pp_size": ("--pipeline-parallel-size", (1,), None),
     "dp_size": ("--data-parallel-size", (1,), None),
+    "attn_cp_size": ("--attention-context-parallel-size", (1,), None),
+    "encoder_only": ("--encoder-only", (False,), None),
+    "language_only": ("--language-only", (False,), None),
 }
+
+# A decode server takes prompts apart as its prefill server does; the rest of it is SGLang's own.
+_REQUIRED_OF_DECODE = ("enable_multimodal",)
 
 _CPU_PRESETS: Mapping[str, Any] = {
     "device": "cpu",
@@ -58,6 +71,7 @@ _CPU_PRESETS: Mapping[str, Any] = {
     "max_running_requests": 8,
     "mem_fraction_static": 0.1,
     "skip_server_warmup": True,
+    "disaggregation_transfer_backend": "mooncake_tcp",
     "enable_multimodal": False,
 }
 
@@ -67,13 +81,21 @@ def _defaults(server_args: type) -> dict[str, Any]:
     return {f.name: f.default for f in fields if f.default is not dataclasses.MISSING}
 
 
-def refuse_conflicts(arguments: argparse.Namespace, defaults: Mapping[str, Any]) -> None:
+def _required(role: str) -> Mapping[str, tuple[str, tuple[Any, ...], Any]]:
+    if role != "decode":
+        return _REQUIRED
+    return {field: _REQUIRED[field] for field in _REQUIRED_OF_DECODE}
+
+
+def refuse_conflicts(
+    arguments: argparse.Namespace, defaults: Mapping[str, Any], role: str = "both"
+) -> None:
     """Raise for the first of SGLang's flags that cannot go with ``--pic-enable``.
 
     Raises:
         SettingsError: names both flags and what works.
     """
-    for field, (flag, allowed, _) in _REQUIRED.items():
+    for field, (flag, allowed, _) in _required(role).items():
         value = getattr(arguments, field, None)
         if value is None or value in allowed or value == defaults.get(field):
             continue
@@ -138,7 +160,9 @@ class Arguments:
     def read(self, original: Callable[..., Any], cls: type, arguments: argparse.Namespace) -> Any:
         """Around ``ServerArgs.from_cli_args``: check, preset, and tell the children."""
         try:
-            wanted = settings.from_arguments(arguments)
+            mode = getattr(arguments, "disaggregation_mode", "null")
+            role = "both" if mode == "null" else mode
+            wanted = dataclasses.replace(settings.from_arguments(arguments), role=role)
             if wanted.enabled and self._host_problem:
                 raise SettingsError(f"--pic-enable: {self._host_problem}")
             return self._read(original, cls, arguments, wanted)
@@ -157,8 +181,8 @@ class Arguments:
         if self._on_cpu:
             preset(arguments, defaults, _CPU_PRESETS)
         if wanted.enabled:
-            refuse_conflicts(arguments, defaults)
-            presets = {f: v for f, (_, _, v) in _REQUIRED.items() if v is not None}
+            refuse_conflicts(arguments, defaults, wanted.role)
+            presets = {f: v for f, (_, _, v) in _required(wanted.role).items() if v is not None}
             preset(arguments, defaults, presets | {"disable_radix_cache": True})
         server_args = original(cls, arguments)
         if not self._host_problem:

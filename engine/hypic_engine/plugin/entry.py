@@ -59,12 +59,12 @@ def activate(settings: Settings) -> None:
     hooks.install(hooks.for_routes(routes))
     if _is_child() and _serves_http():
         routes.add()
-    if not settings.enabled:
-        return
-    scheduler = _SchedulerProcess(settings)
-    hooks.register_cache(BACKEND, scheduler.cache)
-    _activate_front(settings)
-    hooks.install(hooks.for_process(scheduler.configure))
+    if settings.enabled:
+        _activate_front(settings)
+    if settings.caches:
+        scheduler = _SchedulerProcess(settings)
+        hooks.register_cache(BACKEND, scheduler.cache)
+        hooks.install(hooks.for_process(scheduler.configure))
 
 
 def _serves_http() -> bool:
@@ -74,11 +74,12 @@ def _serves_http() -> bool:
 def _activate_front(settings: Settings) -> None:
     from .front.chat import Chat  # noqa: PLC0415
     from .front.frontend import Frontend  # noqa: PLC0415
+    from .front.rooms import Rooms  # noqa: PLC0415
     from .front.tokens import Marks  # noqa: PLC0415
     from .front.usage import Usage, open_models  # noqa: PLC0415
 
     marks, usage = Marks(), Usage()
-    hooks.install(hooks.for_frontend(Frontend(settings, marks), usage))
+    hooks.install(hooks.for_frontend(Frontend(settings, marks), usage, Rooms()))
     if not _is_child() or _serves_http():
         open_models()
         hooks.install(hooks.for_openai(Chat(separator=settings.separator, marks=marks), usage))
@@ -98,12 +99,15 @@ class _SchedulerProcess:
         from .runner.memory import Memory  # noqa: PLC0415
         from .scheduler.batching import Batching  # noqa: PLC0415
         from .scheduler.scheduling import Scheduling  # noqa: PLC0415
+        from .scheduler.sending import Sending  # noqa: PLC0415
 
         self._memory = Memory(self._settings)
         batching = Batching(self._settings)
         scheduling = Scheduling(self._settings, batching)
         forward = Forward(self._settings, self._memory)
         hooks.install(hooks.for_scheduler(scheduling, batching, forward, self._memory))
+        if self._settings.role == "prefill":
+            hooks.install(hooks.for_sending(Sending()))
         if tp_rank == 0:
             path = self._settings.control_path
             ControlServer(path, self._memory.ledger, scheduling.describe_engine).start()

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from .arguments import Arguments
     from .front.chat import Chat
     from .front.frontend import Frontend
+    from .front.rooms import Rooms
     from .front.routes import Routes
     from .front.usage import Usage
     from .runner.forward import Forward
     from .runner.memory import Memory
     from .scheduler.batching import Batching
     from .scheduler.scheduling import Scheduling
+    from .scheduler.sending import Sending
 
 CHECKED_VERSION = "0.5.14"
 _SRT = "sglang.srt."
@@ -65,13 +67,15 @@ def for_routes(routes: "Routes") -> list[Hook]:
     ]
 
 
-def for_frontend(frontend: "Frontend", usage: "Usage") -> list[Hook]:
+def for_frontend(frontend: "Frontend", usage: "Usage", rooms: "Rooms") -> list[Hook]:
     """In the tokenizer process."""
     manager = "managers.tokenizer_manager.TokenizerManager."
     return [
         Hook(f"{manager}__init__", "AFTER", frontend.learn, "the tokenizer cuts"),
         Hook(f"{manager}_tokenize_one_request", "BEFORE", frontend.enter, "whose text it is"),
         Hook(f"{manager}_create_tokenized_object", "BEFORE", frontend.cut, "ends and digests"),
+        Hook(f"{manager}_create_tokenized_object", "AFTER", rooms.number, "rooms of n > 1"),
+        Hook(f"{manager}_send_one_request", "BEFORE", rooms.assign, "rooms of n > 1"),
         Hook(f"{manager}_wait_one_response", "AROUND", usage.lift, "meta_info.pic"),
         Hook(f"{manager}_handle_batch_request", "AROUND", frontend.forget, "states of n > 1"),
     ]
@@ -156,6 +160,21 @@ def for_scheduler(
             forward.wrap,
             "the hybrid backend",
         ),
+    ]
+
+
+def for_sending(sending: "Sending") -> list[Hook]:
+    """In each scheduler process of a prefill server."""
+    manager = "disaggregation.mooncake.conn.MooncakeKVManager."
+    return [
+        Hook(
+            "disaggregation.prefill.SchedulerDisaggregationPrefillMixin.send_kv_chunk",
+            "AROUND",
+            sending.send,
+            "fills go nowhere",
+        ),
+        Hook(f"{manager}maybe_send_extra", "AROUND", sending.send_state, "its outcome is dropped"),
+        Hook(f"{manager}send_aux", "AROUND", sending.send_rest, "fail what has no state"),
     ]
 
 

@@ -58,6 +58,7 @@ class Settings:
         memory_fraction: share of what weights leave.
         state_dtype: dtype of stored operators; empty picks float32 on CPU, bfloat16 elsewhere.
         store_plain: whether prompts without separators become segments, on probation.
+        role: ``prefill`` or ``decode`` where the two are apart, else ``both``.
         control_path: Unix socket on which the scheduler answers questions about its cache.
     """
 
@@ -71,7 +72,13 @@ class Settings:
     memory_fraction: float = 0.25
     state_dtype: str = ""
     store_plain: bool = True
+    role: str = "both"
     control_path: str = ""
+
+    @property
+    def caches(self) -> bool:
+        """Whether this server holds segments; a decode server only takes prompts apart."""
+        return self.enabled and self.role != "decode"
 
     @property
     def seam(self) -> Seam:

@@ -1,11 +1,12 @@
 import argparse
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from hypic_engine.plugin import settings
-from hypic_engine.plugin.arguments import Arguments
+from hypic_engine.plugin.arguments import _REQUIRED, Arguments
 
 
 @dataclass
@@ -20,6 +21,34 @@ class HostArgs:
     max_total_tokens: int | None = None
     speculative_algorithm: str | None = None
     enable_lora: bool | None = None
+    lora_paths: list[str] | None = None
+    enable_multimodal: bool | None = None
+    cuda_graph_backend_prefill: str | None = None
+    attention_backend: str | None = None
+    prefill_attention_backend: str | None = None
+    decode_attention_backend: str | None = None
+    linear_attn_backend: str = "triton"
+    linear_attn_prefill_backend: str | None = None
+    linear_attn_decode_backend: str | None = None
+    kv_cache_dtype: str = "auto"
+    enable_int8_mamba_checkpoint: bool = False
+    dllm_algorithm: str | None = None
+    enable_hierarchical_cache: bool = False
+    enable_lmcache: bool = False
+    enable_hisparse: bool = False
+    enable_mixed_chunk: bool = False
+    enable_dynamic_chunking: bool = False
+    enable_two_batch_overlap: bool = False
+    enable_pdmux: bool = False
+    enable_streaming_session: bool = False
+    enable_dp_attention: bool = False
+    pp_size: int = 1
+    dp_size: int = 1
+    attn_cp_size: int = 1
+    encoder_only: bool = False
+    language_only: bool = False
+    disaggregation_mode: str = "null"
+    disaggregation_transfer_backend: str = "mooncake"
     architecture: str = "Qwen3_5ForConditionalGeneration"
 
     def get_model_config(self):
@@ -69,26 +98,80 @@ def test_the_rest_of_the_process_is_told(monkeypatch):
     assert told[0].control_path.endswith("control.sock")
 
 
-@pytest.mark.parametrize(
-    ("host", "message"),
-    [
-        ({"chunked_prefill_size": 4096}, "--chunked-prefill-size 4096"),
-        ({"page_size": 16}, "--page-size 16"),
-        ({"radix_cache_backend": "other"}, "--radix-cache-backend other"),
-        ({"speculative_algorithm": "EAGLE"}, "--speculative-algorithm EAGLE"),
-        ({"enable_lora": True}, "--enable-lora True"),
-    ],
-)
+REFUSED = [
+    ("page_size", 16, "--page-size"),
+    ("chunked_prefill_size", 4096, "--chunked-prefill-size"),
+    ("radix_cache_backend", "other", "--radix-cache-backend"),
+    ("enable_multimodal", True, "--enable-multimodal"),
+    ("cuda_graph_backend_prefill", "full", "--cuda-graph-backend-prefill"),
+    ("attention_backend", "fa3", "--attention-backend"),
+    ("prefill_attention_backend", "fa3", "--prefill-attention-backend"),
+    ("decode_attention_backend", "fa3", "--decode-attention-backend"),
+    ("linear_attn_backend", "cutedsl", "--linear-attn-backend"),
+    ("linear_attn_prefill_backend", "cutedsl", "--linear-attn-prefill-backend"),
+    ("linear_attn_decode_backend", "cutedsl", "--linear-attn-decode-backend"),
+    ("kv_cache_dtype", "fp8_e4m3", "--kv-cache-dtype"),
+    ("enable_int8_mamba_checkpoint", True, "--enable-int8-mamba-checkpoint"),
+    ("speculative_algorithm", "EAGLE", "--speculative-algorithm"),
+    ("dllm_algorithm", "x", "--dllm-algorithm"),
+    ("enable_lora", True, "--enable-lora"),
+    ("lora_paths", ["a"], "--lora-paths"),
+    ("enable_hierarchical_cache", True, "--enable-hierarchical-cache"),
+    ("enable_lmcache", True, "--enable-lmcache"),
+    ("enable_hisparse", True, "--enable-hisparse"),
+    ("enable_mixed_chunk", True, "--enable-mixed-chunk"),
+    ("enable_dynamic_chunking", True, "--enable-dynamic-chunking"),
+    ("enable_two_batch_overlap", True, "--enable-two-batch-overlap"),
+    ("enable_pdmux", True, "--enable-pdmux"),
+    ("enable_streaming_session", True, "--enable-streaming-session"),
+    ("enable_dp_attention", True, "--enable-dp-attention"),
+    ("pp_size", 2, "--pipeline-parallel-size"),
+    ("dp_size", 2, "--data-parallel-size"),
+    ("attn_cp_size", 2, "--attention-context-parallel-size"),
+    ("encoder_only", True, "--encoder-only"),
+    ("language_only", True, "--language-only"),
+]
+README = (Path(__file__).parents[3] / "engine" / "README.md").read_text()
+
+
+@pytest.mark.parametrize(("field", "value", "flag"), REFUSED, ids=[f for f, _, _ in REFUSED])
 def test_a_flag_that_cannot_go_with_segments_is_refused_with_both_names(
-    monkeypatch, capsys, host, message
+    monkeypatch, capsys, field, value, flag
 ):
     with pytest.raises(SystemExit) as exit_:
-        read(monkeypatch, "--pic-enable", **host)
+        read(monkeypatch, "--pic-enable", **{field: value})
     said = capsys.readouterr().err
     assert exit_.value.code == 2
-    assert message in said
+    assert f"{flag} {value}" in said
     assert "--pic-enable" in said
     assert said.count("\n") == 1
+
+
+def test_every_flag_that_is_refused_has_a_test_and_stands_in_the_readme():
+    assert {(field, flag) for field, (flag, _, _) in _REQUIRED.items()} == {
+        (field, flag) for field, _, flag in REFUSED
+    }
+    assert [flag for _, _, flag in REFUSED if f"`{flag}`" not in README] == []
+
+
+def test_a_decode_server_only_takes_prompts_apart(monkeypatch, capsys):
+    told = []
+    decode = {"disaggregation_mode": "decode", "page_size": 16, "speculative_algorithm": "EAGLE"}
+    args = read(monkeypatch, "--pic-enable", told=told, **decode)
+    assert (told[0].role, told[0].caches) == ("decode", False)
+    assert (args.radix_cache_backend, args.enable_multimodal) == (None, False)
+    with pytest.raises(SystemExit):
+        read(monkeypatch, "--pic-enable", disaggregation_mode="decode", enable_multimodal=True)
+    assert "--enable-multimodal" in capsys.readouterr().err
+
+
+def test_a_prefill_server_is_held_to_the_same_flags_as_one_alone(monkeypatch, capsys):
+    told = []
+    read(monkeypatch, "--pic-enable", told=told, disaggregation_mode="prefill")
+    assert (told[0].role, told[0].caches) == ("prefill", True)
+    with pytest.raises(SystemExit):
+        read(monkeypatch, "--pic-enable", disaggregation_mode="prefill", page_size=16)
+    assert "--page-size 16" in capsys.readouterr().err
 
 
 def test_a_model_without_linear_attention_is_refused(monkeypatch, capsys):

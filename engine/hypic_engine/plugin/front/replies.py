@@ -41,7 +41,8 @@ def bad(error: Exception) -> Response:
 
 def off() -> Response:
     """Nothing is cached here."""
-    return json_of({"error": "segments are not cached: start with --pic-enable"}, 404)
+    reason = "segments are cached with --pic-enable, on servers that prefill"
+    return json_of({"error": f"no segments are cached here: {reason}"}, 404)
 
 
 async def fields_of(request: Request) -> Any:

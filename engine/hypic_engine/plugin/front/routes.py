@@ -44,7 +44,7 @@ class Routes:
             return
         self._stand_at_the_door(app)
         draining = Draining(self._attendance, self._scheduler)
-        changes = Changes(enabled=self._settings.enabled)
+        changes = Changes(enabled=self._settings.caches)
         warming = Warming(self._settings)
         for method, path, handler in (
             ("GET", READY, self.ready),
@@ -84,7 +84,7 @@ class Routes:
         return None
 
     async def _scheduler(self) -> dict[str, Any]:
-        answer = await self._one({"ask": "info"}) if self._settings.enabled else None
+        answer = await self._one({"ask": "info"}) if self._settings.caches else None
         state: dict[str, Any] = json.loads(answer) if answer is not None else {}
         return state
 
@@ -97,7 +97,7 @@ class Routes:
         if left_s is not None:
             n_requests = self._attendance.inside().n_requests
             return replies.unready(f"draining: {n_requests} requests inside, {left_s:.0f} s left")
-        if not self._settings.enabled:
+        if not self._settings.caches:
             return replies.ready() if _stock_is_up() else replies.unready(replies.STARTING)
         state = await self._scheduler()
         if not state.get("started"):
@@ -112,14 +112,14 @@ class Routes:
         settings = dataclasses.asdict(self._settings)
         del settings["control_path"]
         engine = json.loads(answer) if answer else None
-        answered = answer is not None or not self._settings.enabled
+        answered = answer is not None or not self._settings.caches
         return replies.json_of(
             {"settings": settings, "engine": engine}, status=200 if answered else 503
         )
 
     async def segments(self, cursor: str | None = None) -> Any:
         """One page of what is held."""
-        if not self._settings.enabled:
+        if not self._settings.caches:
             return replies.off()
         answer = await self._one({"ask": "segments", "cursor": cursor})
         if answer is None:
@@ -128,7 +128,7 @@ class Routes:
 
     async def events(self, epoch: str = "", after: int | None = None) -> Any:
         """Events as newline-delimited JSON until the client leaves."""
-        if not self._settings.enabled:
+        if not self._settings.caches:
             return replies.off()
         question = {"ask": "events", "epoch": epoch, "after": after}
         lines = control.ask(self._settings.control_path, question)

@@ -26,7 +26,7 @@ class Warming:
 
     async def warm(self, request: Request) -> Any:
         """Fill segments; the answer says of each what became of it."""
-        if not self._settings.enabled:
+        if not self._settings.caches:
             return replies.off()
         try:
             asked = warm.warm(
@@ -72,6 +72,7 @@ class Warming:
         return {"stored": True, "was_held": was_held, "tokens": n_tokens, "digest": digest}
 
     def _prompt(self, segment: str | list[int], salt: str) -> Any:
+        from sglang.srt.disaggregation.utils import FAKE_BOOTSTRAP_HOST  # noqa: PLC0415
         from sglang.srt.managers.io_struct import GenerateReqInput  # noqa: PLC0415
 
         sampling: dict[str, Any] = {"max_new_tokens": 1, "temperature": 0}
@@ -80,4 +81,6 @@ class Warming:
         else:
             sampling["custom_params"] = {"pic": {"segment_ends": [len(segment)]}}
             prompt = {"input_ids": [*segment, segment[-1]]}
+        if self._settings.role == "prefill":  # nobody shall receive it
+            prompt |= {"bootstrap_host": FAKE_BOOTSTRAP_HOST, "bootstrap_room": 0}
         return GenerateReqInput(sampling_params=sampling, extra_key=salt or None, **prompt)

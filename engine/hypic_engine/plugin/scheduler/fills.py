@@ -19,6 +19,7 @@ from ...core.index import Entry
 from ...core.layout import Segment
 from ..requests import Capture, Prompt, Wanted
 from ..settings import Settings
+from . import sending
 from .cache import SegmentCache
 
 LOAD_EVERY_S = 1.0
@@ -60,7 +61,14 @@ class Fills:
     @property
     def n_queued(self) -> int:
         """Requests that wait, fills left out."""
-        return sum(not self.is_fill(request) for request in self._scheduler.waiting_queue)
+        waiting = sum(not self.is_fill(request) for request in self._scheduler.waiting_queue)
+        bootstrapping = self._scheduler.disagg_prefill_bootstrap_queue
+        return waiting + (len(bootstrapping.queue) if bootstrapping is not None else 0)
+
+    @property
+    def n_transfers(self) -> int:
+        """Computed prompts on their way to a decode server."""
+        return sum(not self.is_fill(r) for r in self._scheduler.disagg_prefill_inflight_queue or ())
 
     @staticmethod
     def is_fill(request: Any) -> bool:
@@ -127,6 +135,8 @@ class Fills:
         seam, epoch = self._settings.seam.n_tokens(length), self._cache.ledger.epoch
         capture = Capture(own, seam, operator, epoch)
         fill.hypic_capture = capture
+        if self._settings.role == "prefill":
+            sending.prepare(fill)
         self._scheduler.init_req_max_new_tokens(fill)
         self._scheduler.waiting_queue.append(fill)
         fill.time_stats.set_wait_queue_entry_time()

@@ -18,8 +18,10 @@ def _made(metric: names.Metric) -> Any:
     else:
         kinds = {"counter": Counter, "histogram": Histogram}
         made = kinds[metric.kind](metric.name.removesuffix("_total"), metric.says, labels)
-    for value in metric.values:
-        made.labels(value)
+    series = [made.labels(value) for value in metric.values] or [made]
+    if metric.kind == "gauge":  # several processes' gauges are not shown before they are set
+        for one in series:
+            one.set(0)
     return made
 
 

@@ -77,7 +77,7 @@ class Scheduling:
             "silent_s": round(self._fills.silent_s, 1),
             "running": self._fills.n_running,
             "queued": self._fills.n_queued,
-            "transfers": 0,
+            "transfers": self._fills.n_transfers,
             "segments": len(index),
             "tokens": index.n_tokens,
             "bytes": index.n_bytes,

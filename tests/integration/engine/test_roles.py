@@ -1,0 +1,169 @@
+"""Prefill and decode apart: prompts are assembled on one server and go on, right, on another."""
+
+import concurrent.futures
+import json
+import threading
+import urllib.request
+
+import pytest
+
+from ...support.oracle import full, generate
+from ...support.pair import pair
+from ...support.waiting import eventually
+from .oracle_cases import cases
+from .prompts import documents, joined
+from .test_draining import drain
+
+N_TOKENS = 8
+HEAD, FIRST, SECOND, THIRD = documents(170, 40, 70, 90, 60)
+QUESTION = "Which of them is it?"
+BREAK = "HYPIC_TEST_BREAKS_TRANSFERS"
+# Another plugin of SGLang's: while a file exists, sending a linear state fails as a network would.
+BREAKING = f"""
+import os
+from pathlib import Path
+
+def register():
+    from sglang.srt.disaggregation.mooncake.conn import MooncakeKVManager as Manager
+    stock = Manager._send_mamba_state
+    def send(self, *args):
+        return -1 if Path(os.environ["{BREAK}"]).exists() else stock(self, *args)
+    Manager._send_mamba_state = send
+"""
+
+
+@pytest.fixture(scope="module")
+def switch(tmp_path_factory):
+    return tmp_path_factory.mktemp("switch") / "broken"
+
+
+@pytest.fixture(scope="module")
+def both(tiny, tmp_path_factory, switch):
+    packages = tmp_path_factory.mktemp("packages")
+    (packages / "breaking.py").write_text(BREAKING)
+    info = packages / "breaking-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: breaking\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text("[sglang.srt.plugins]\nbreaking = breaking:register\n")
+    folder = tmp_path_factory.mktemp("roles")
+    with pair(tiny, folder, path=packages, **{BREAK: str(switch)}) as servers:
+        yield servers
+        for server in (servers.prefill, servers.decode):
+            assert server.alive, server.log.read_text()[-4000:]
+            assert "leak" not in server.log.read_text()
+
+
+def wanted(model, *pieces):
+    ids = [list(piece.encode()) for piece in pieces]
+    if len(ids) == 1:
+        return full(model, ids[0], N_TOKENS)
+    return generate(model, ids, recompute=frozenset(), n_tokens=N_TOKENS)
+
+
+def answered(both, *pieces):
+    answer = both.generate(joined(*pieces), n_tokens=N_TOKENS)
+    return answer["output_ids"], answer["meta_info"]["cached_tokens"]
+
+
+def test_cold_partly_and_wholly_cached_prompts_go_on_with_the_tokens_of_one_server(both, model):
+    both.prefill.flush()
+    cold = (HEAD, FIRST, QUESTION)
+    assert answered(both, *cold) == (wanted(model, *cold), 0)
+    partly = (HEAD, SECOND, FIRST, QUESTION)
+    n_found = len(HEAD) + len(FIRST) - 16
+    assert answered(both, *partly) == (wanted(model, *partly), n_found)
+    wholly = (HEAD, FIRST, SECOND, QUESTION)
+    n_found += len(SECOND) - 8
+    assert answered(both, *wholly) == (wanted(model, *wholly), n_found)
+    assert answered(both, QUESTION)[0] == wanted(model, QUESTION)
+
+
+def test_eight_at_once_have_the_tokens_of_one_server(both, model):
+    drawn = [case for case in cases(seed=3, n_cases=40) if not case.recompute]
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda case: answered(both, *case.pieces)[0], drawn))
+    assert answers == [wanted(model, *case.pieces) for case in drawn]
+
+
+def completions(both, prompt, **fields):
+    body = {"model": "any", "prompt": prompt, "max_tokens": N_TOKENS, "temperature": 0, **fields}
+    (_, left), (status, answer) = both.ask("/v1/completions", body, 60)
+    assert status == 200, (left, answer)
+    return answer
+
+
+def test_several_samples_have_transfers_of_their_own_and_count_one_prompt(both):
+    prompt = joined(HEAD, FIRST, SECOND, QUESTION)
+    one = completions(both, prompt)
+    three = completions(both, prompt, n=3)
+    text = one["choices"][0]["text"]
+    assert [(c["index"], c["text"]) for c in three["choices"]] == [(n, text) for n in range(3)]
+    assert three["usage"]["prompt_tokens"] == one["usage"]["prompt_tokens"]
+    batch = completions(both, [prompt, joined(HEAD, THIRD, QUESTION)], n=2)
+    assert [c["index"] for c in batch["choices"]] == [0, 1, 2, 3]
+    assert [c["text"] for c in batch["choices"]][:2] == [text, text]
+
+
+def test_streamed_samples_end_within_a_minute(both):
+    body = {"model": "any", "prompt": joined(HEAD, FIRST, QUESTION), "max_tokens": N_TOKENS}
+    roomed = both.with_room(body | {"n": 3, "temperature": 0})
+    with concurrent.futures.ThreadPoolExecutor(1) as leg:
+        prefill = leg.submit(both.prefill.post, "/v1/completions", roomed, 60)
+        events = both.decode.pieces("/v1/completions", roomed, 60)
+        assert prefill.result()[0] == 200
+    texts = ["", "", ""]
+    for event in events:
+        for choice in event["choices"]:
+            texts[choice["index"]] += choice["text"]
+    assert texts[0]
+    assert texts == [texts[0]] * 3
+
+
+def test_a_state_that_did_not_arrive_is_an_error_on_both_sides_and_no_wrong_token(
+    both, model, switch
+):
+    prompt = (HEAD, SECOND, QUESTION)
+    body = {"text": joined(*prompt), "sampling_params": {"temperature": 0, "max_new_tokens": 4}}
+    switch.touch()
+    try:
+        (left, _), (right, answer) = both.ask("/generate", body, 60)
+    finally:
+        switch.unlink()
+    assert (left, right) == (500, 500), answer
+    assert "output_ids" not in json.dumps(answer)
+    assert answered(both, *prompt)[0] == wanted(model, *prompt)
+
+
+def test_a_prefill_server_warms_without_a_decode_server(both):
+    both.prefill.flush()
+    request = urllib.request.Request(
+        f"{both.prefill.url}/pic/warm", json.dumps({"segments": [THIRD]}).encode()
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert json.load(answer)["segments"][0]["stored"] is True
+    assert answered(both, HEAD, THIRD, QUESTION)[1] == len(THIRD) - 8
+
+
+def test_a_decode_server_holds_no_segments_and_says_so(both):
+    status, answer = both.decode.post("/pic/warm", {"segments": [THIRD]})
+    assert status == 404
+    assert "servers that prefill" in answer["error"]
+    assert both.decode.get("/pic/ready") == {"ready": True}
+
+
+def test_a_prefill_server_is_drained_when_its_transfers_are_done(both):
+    body = {"text": joined(HEAD, FIRST, QUESTION), "sampling_params": {"max_new_tokens": 4}}
+    roomed = both.with_room(body)
+    legs = [
+        threading.Thread(target=server.post, args=("/generate", roomed, 60))
+        for server in (both.prefill, both.decode)
+    ]
+    legs[0].start()
+    eventually(lambda: drain(both.prefill)[1]["queued"] == 1)
+    assert drain(both.prefill, body={"deadline_s": 60})[1]["draining"] is True
+    legs[1].start()
+    left = ("running", "queued", "transfers")
+    eventually(lambda: not any(map(drain(both.prefill)[1].get, left)), within_s=60)
+    for leg in legs:
+        leg.join()
+    assert drain(both.prefill, "DELETE")[1]["draining"] is False
