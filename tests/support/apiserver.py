@@ -28,6 +28,17 @@ ADMIN = "admin"
 OPERATOR = "hypic-operator"
 
 
+# What the operator asks for is written down, in the metadata's detail.
+AUDIT = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "rules": [
+        {"level": "Metadata", "users": [OPERATOR], "omitStages": ["RequestReceived"]},
+        {"level": "None"},
+    ],
+}
+
+
 class MissingToolError(Exception):
     """A binary that a tier needs cannot be had; the message says where it was looked for."""
 
@@ -73,6 +84,11 @@ class ApiServer:
     def ca_file(self) -> Path:
         """Certificate that the server shows."""
         return self.folder / "serving.crt"
+
+    def audited(self) -> list[dict[str, Any]]:
+        """Every request of the operator's user that was answered, in order."""
+        lines = (self.folder / "audit.log").read_text().splitlines()
+        return [json.loads(line) for line in lines]
 
     def kubeconfig(self, user: str = ADMIN) -> Path:
         """A file for other programs that reach the server as this user."""
@@ -183,6 +199,8 @@ def _kube_apiserver(folder: Path, port: int, etcd_port: int) -> list[str]:
         "--service-cluster-ip-range=10.96.0.0/16",
         "--authorization-mode=RBAC",
         "--disable-admission-plugins=ServiceAccount",
+        f"--audit-policy-file={folder}/audit.json",
+        f"--audit-log-path={folder}/audit.log",
     ]
 
 
@@ -198,6 +216,7 @@ def running() -> Iterator[ApiServer]:
             f'{_token(ADMIN)},{ADMIN},{ADMIN},"system:masters"\n'
             f"{_token(OPERATOR)},{OPERATOR},{OPERATOR}\n"
         )
+        (folder / "audit.json").write_text(json.dumps(AUDIT))
         server = ApiServer(f"https://127.0.0.1:{port}", folder)
         commands = {
             "etcd": _etcd(folder, etcd_port, peer_port),

@@ -35,6 +35,8 @@ PATHS = {
     "Event": ("api/v1", "events"),
     "ResourceQuota": ("api/v1", "resourcequotas"),
     "HypicCluster": ("apis/serving.hypic.dev/v1alpha1", "hypicclusters"),
+    "HTTPRoute": ("apis/gateway.networking.k8s.io/v1", "httproutes"),
+    "PodMonitor": ("apis/monitoring.coreos.com/v1", "podmonitors"),
 }
 CHILDREN = tuple(PATHS)[:11]
 MERGE = "application/merge-patch+json"

@@ -30,7 +30,7 @@ Operating = Callable[..., AbstractContextManager[RunningOperator]]
 def server() -> Iterator[ApiServer]:
     with apiserver.running() as found:
         install(found)
-        _grant(found)
+        grant(found)
         yield found
 
 
@@ -48,7 +48,7 @@ def served(server: ApiServer) -> set[str]:
     return {plural for plural in PLURALS if server.request("GET", f"{base}/{plural}")[0] == 200}
 
 
-def _grant(server: ApiServer) -> None:
+def grant(server: ApiServer) -> None:
     """Give the operator's user exactly the rights that the chart gives it."""
     group = "rbac.authorization.k8s.io"
     base = f"/apis/{group}/v1"
