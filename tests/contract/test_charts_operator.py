@@ -181,6 +181,14 @@ def test_people_who_edit_may_create_clusters_and_people_who_view_may_see_them():
     assert rules["edit", "hypicroles/scale"] == rules["edit", "hypicroles"] == ["patch", "update"]
 
 
+def test_authors_are_checked_where_the_whole_cluster_is_served():
+    kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    policy, binding = (render(CHART).one(kind) for kind in kinds)
+    assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+    for values in ({"admission__authors": False}, {"watchNamespaces": ["team-a"]}):
+        assert not any(render(CHART, **values).of(kind) for kind in kinds)
+
+
 def test_crds_are_the_source_plus_the_policy_that_keeps_them():
     crds = render(CHART).of("CustomResourceDefinition")
     sources = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "crds").glob("*.yaml"))]

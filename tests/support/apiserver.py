@@ -26,6 +26,7 @@ PORTS = range(17_000, 17_100)
 START_WITHIN_S = 60.0
 ADMIN = "admin"
 OPERATOR = "hypic-operator"
+AUTHOR = "author"
 
 
 # What the operator asks for is written down, in the metadata's detail.
@@ -215,6 +216,7 @@ def running() -> Iterator[ApiServer]:
         (folder / "tokens.csv").write_text(
             f'{_token(ADMIN)},{ADMIN},{ADMIN},"system:masters"\n'
             f"{_token(OPERATOR)},{OPERATOR},{OPERATOR}\n"
+            f"{_token(AUTHOR)},{AUTHOR},{AUTHOR}\n"
         )
         (folder / "audit.json").write_text(json.dumps(AUDIT))
         server = ApiServer(f"https://127.0.0.1:{port}", folder)
