@@ -20,6 +20,7 @@ import prometheus_client
 
 from . import cluster, connection, handlers, health, leader
 from . import settings as configuration
+from .calling import Caller
 from .drainer import Drainer
 from .errors import ClusterError, OperatorError
 from .metrics import Metrics
@@ -59,7 +60,7 @@ async def run(
         answers = Answers(
             prober or HttpProber(session), wakeups.wake, metrics, period_s=settings.probe_period_s
         )
-        reconciler = Reconciler(api, answers, Drainer(session), settings, metrics)
+        reconciler = Reconciler(api, answers, Drainer(Caller(session)), settings, metrics)
         wakeups.start(reconciler.reconcile)
         if settings.metrics_port:
             prometheus_client.start_http_server(settings.metrics_port, registry=metrics.registry)

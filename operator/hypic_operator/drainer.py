@@ -4,40 +4,28 @@ Does not decide who drains, nor when one is over; `core.drain` does.
 """
 
 import asyncio
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from http import HTTPStatus
 from typing import Any
 
-import aiohttp
-
+from .calling import Caller
 from .core import names
 from .core.drain import Heard, Progress
 from .core.observed import Observed, Pod
 
-ANSWER_WITHIN_S = 2.0
 _DRAIN = "/pic/drain"
-_UNREACHABLE = (aiohttp.ClientError, TimeoutError, OSError, ValueError, KeyError, TypeError)
+_ODD = (ValueError, KeyError, TypeError, AttributeError)
 
 
 class Drainer:
-    """Speaks to the pods of a cluster by their addresses.
+    """Speaks to the engines and routers of a cluster.
 
     Args:
-        session: what it sends with.
-        engine_port: where engines answer.
-        metrics_port: where routers tell which engines they know.
+        caller: how pods are reached.
     """
 
-    def __init__(
-        self,
-        session: aiohttp.ClientSession,
-        *,
-        engine_port: int = names.ENGINE_PORT,
-        metrics_port: int = names.METRICS_PORT,
-    ) -> None:
-        self._session = session
-        self._engine_port = engine_port
-        self._metrics_port = metrics_port
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
 
     async def heard(self, observed: Observed, victims: Iterable[Pod]) -> Mapping[str, Heard]:
         """What routers and engines say of pods that have been annotated, by the pod's name."""
@@ -54,44 +42,34 @@ class Drainer:
 
     async def close(self, pod: Pod, deadline_s: float) -> None:
         """Have an engine take no new requests; one that does not answer is asked again later."""
-        await self._ask("POST", pod, self._engine_port, _DRAIN, {"deadline_s": deadline_s})
+        body = {"deadline_s": deadline_s}
+        await self._caller.ask(pod, names.ENGINE_PORT, _DRAIN, verb="POST", body=body)
 
     async def reopen(self, pod: Pod) -> bool:
         """Have an engine take requests again; returns whether it answered."""
-        return await self._ask("DELETE", pod, self._engine_port, _DRAIN) is not None
+        said = await self._caller.ask(pod, names.ENGINE_PORT, _DRAIN, verb="DELETE")
+        return said is not None
 
     async def _progress(self, pod: Pod) -> Progress | None:
-        said = await self._ask("GET", pod, self._engine_port, _DRAIN)
+        said = await self._caller.ask(pod, names.ENGINE_PORT, _DRAIN)
         try:
-            return None if said is None else _progress(said)
-        except _UNREACHABLE:
+            return None if said is None else _progress(json.loads(said))
+        except _ODD:
             return None
 
     async def _routed(self, routers: Sequence[Pod], engines: Sequence[Pod]) -> set[str]:
         """Names of engines that a ready router may still choose, or that it may: who knows."""
         ready = [router for router in routers if router.ready]
         answers = await asyncio.gather(
-            *(self._ask("GET", router, self._metrics_port, "/fleet") for router in ready)
+            *(self._caller.ask(router, names.METRICS_PORT, "/fleet") for router in ready)
         )
-        found: set[str] = set()
+        everybody, found = {pod.name for pod in engines}, set[str]()
         for answer in answers:
-            found |= {pod.name for pod in engines} if answer is None else _chosen(answer)
+            try:
+                found |= everybody if answer is None else _chosen(json.loads(answer))
+            except _ODD:
+                found |= everybody
         return found
-
-    async def _ask(
-        self, verb: str, pod: Pod, port: int, path: str, body: Any = None
-    ) -> Mapping[str, Any] | None:
-        host = f"[{pod.address}]" if ":" in pod.address else pod.address
-        timeout = aiohttp.ClientTimeout(total=ANSWER_WITHIN_S)
-        url = f"http://{host}:{port}{path}"
-        try:
-            async with self._session.request(verb, url, json=body, timeout=timeout) as answer:
-                if answer.status >= HTTPStatus.BAD_REQUEST:
-                    return None
-                said: Mapping[str, Any] = await answer.json(content_type=None) or {}
-                return said
-        except _UNREACHABLE:
-            return None
 
 
 def _progress(said: Mapping[str, Any]) -> Progress:
@@ -106,4 +84,4 @@ def _progress(said: Mapping[str, Any]) -> Progress:
 
 def _chosen(fleet: Mapping[str, Any]) -> set[str]:
     """Names of the engines that a router does not show as draining."""
-    return {str(item["name"]) for item in fleet.get("engines", ()) if not item.get("draining")}
+    return {str(item["name"]) for item in fleet["engines"] if not item.get("draining")}

@@ -1,5 +1,9 @@
 """The operator may die before or after any request; the next one ends where it would have."""
 
+import asyncio
+import random
+import time
+from collections.abc import Mapping
 from typing import Any
 
 import aiohttp
@@ -7,6 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from hypic_operator import connection
+from hypic_operator.calling import Caller
 from hypic_operator.cluster import Cluster
 from hypic_operator.connection import Connection
 from hypic_operator.drainer import Drainer
@@ -18,7 +23,8 @@ from hypic_operator.settings import Settings
 from hypic_operator.wakeups import Key
 
 from ...support import apiserver, resources
-from ...support.playing import Namespace, PlayedProber
+from ...support.controllers import Controllers
+from ...support.playing import LABEL, Namespace, PlayedProber
 
 
 class Dying(Connection):
@@ -50,17 +56,21 @@ async def _look(namespace: Namespace, cluster: str, *, at: int = 0, sent: bool =
     answers = Answers(PlayedProber(), lambda _: None, metrics, period_s=60.0)
     async with dying, aiohttp.ClientSession() as session:
         reconciler = Reconciler(
-            Cluster(dying, metrics), answers, Drainer(session), settings, metrics
+            Cluster(dying, metrics), answers, Drainer(Caller(session)), settings, metrics
         )
         await reconciler.reconcile(Key(namespace.name, cluster))
     await answers.close()
     return dying.writes
 
 
+def _replicas(item: Mapping[str, Any]) -> Any:
+    return item.get("spec", {}).get("replicas")
+
+
 def _shape(namespace: Namespace, cluster: str) -> list[tuple[str, str, Any]]:
     """What was made, without what differs from one cluster to another."""
     return sorted(
-        (item["kind"], item["metadata"]["name"].replace(cluster, "NAME"), item.get("replicas"))
+        (item["kind"], item["metadata"]["name"].replace(cluster, "NAME"), _replicas(item))
         for item in namespace.children(cluster)
     )
 
@@ -103,3 +113,60 @@ async def test_a_change_of_revision_may_end_anywhere(namespace: Namespace, *, se
         await _look(namespace, "demo")
         names = [item["metadata"]["name"] for item in namespace.sets("demo")]
         assert names == [new["metadata"]["name"]]
+
+
+HISTORIES = 2
+SETTLED_WITHIN_S = 60.0
+
+
+def _change(namespace: Namespace, cluster: str, chance: random.Random) -> None:
+    """Something that a user changes, or undoes again."""
+    prefill = {"replicas": chance.randint(1, 3)}
+    spec: dict[str, Any] = chance.choice(
+        [
+            {"prefill": prefill},
+            {"pic": {"seam": chance.choice(["8", "16", "32"])}},
+            {"router": {"replicas": chance.randint(1, 3)}},
+            {"prefill": prefill, "pic": {"seam": chance.choice(["8", "16"])}},
+        ]
+    )
+    namespace.patch("HypicCluster", cluster, {"spec": spec})
+
+
+async def _settle(namespace: Namespace, cluster: str, dying: random.Random | None) -> int:
+    """Operators look, and die where chance has it, until all is done; returns how many died."""
+    deadline_s, deaths = time.monotonic() + SETTLED_WITHIN_S, 0
+    while time.monotonic() < deadline_s:
+        at = dying.randint(1, 12) if dying and dying.random() < 0.6 else 0
+        try:
+            await _look(namespace, cluster, at=at, sent=bool(at % 2))
+        except UnavailableError:
+            deaths += 1
+            continue
+        if namespace.condition(cluster, "Progressing").get("reason") == "Settled":
+            return deaths
+        await asyncio.sleep(0.1)
+    raise AssertionError(namespace.condition(cluster, "Progressing"))
+
+
+@pytest.mark.parametrize("seed", range(HISTORIES))
+async def test_a_history_of_changes_ends_the_same_wherever_operators_die(
+    namespace: Namespace, seed: int
+) -> None:
+    deaths = 0
+    with Controllers(namespace):
+        for cluster in ("calm", "wild"):
+            namespace.create(resources.manifest(cluster))
+            changes = random.Random(seed)
+            dying = random.Random(seed) if cluster == "wild" else None
+            for _ in range(3):
+                deaths += await _settle(namespace, cluster, dying)
+                _change(namespace, cluster, changes)
+            deaths += await _settle(namespace, cluster, dying)
+    assert _shape(namespace, "wild") == _shape(namespace, "calm")
+    assert deaths > 0
+    for cluster in ("calm", "wild"):
+        (made,) = namespace.sets(cluster)
+        names = [pod["metadata"]["name"] for pod in namespace.listed("Pod", f"{LABEL}={cluster}")]
+        assert len(names) == made["spec"]["replicas"]
+        assert await _look(namespace, cluster) == 0

@@ -1,0 +1,41 @@
+"""One short HTTP request to a pod; one that fails is an answer that did not come.
+
+Does not know what pods say.
+"""
+
+from typing import Any
+
+import aiohttp
+
+from .core.observed import Pod
+
+ANSWER_WITHIN_S = 2.0
+
+
+class Caller:
+    """Sends requests to pods by their addresses.
+
+    Args:
+        session: what it sends with.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def ask(
+        self, pod: Pod, port: int, path: str, *, verb: str = "GET", body: Any = None
+    ) -> str | None:
+        """The text of a good answer; None for any other, and for none in time."""
+        host = f"[{pod.address}]" if ":" in pod.address else pod.address
+        timeout = aiohttp.ClientTimeout(total=ANSWER_WITHIN_S)
+        try:
+            async with self._session.request(
+                verb,
+                f"http://{host}:{port}{path}",
+                json=body,
+                timeout=timeout,
+                raise_for_status=True,
+            ) as answer:
+                return await answer.text()
+        except (aiohttp.ClientError, TimeoutError, OSError, UnicodeDecodeError):
+            return None

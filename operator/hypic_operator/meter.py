@@ -1,0 +1,119 @@
+"""Reads what engines and routers count, now and then, and remembers the last two readings.
+
+Does not judge them; `core.scaling` does.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from .calling import Caller
+from .core import names
+from .core.observed import Observed, Pod
+from .core.scaling.gauges import EngineGauges, Reading
+from .wakeups import Key
+
+
+class Meter:
+    """The readings of every cluster; one at a time for each.
+
+    Args:
+        caller: how pods are reached.
+        wake: called with the cluster's key when a reading says something new.
+    """
+
+    def __init__(self, caller: Caller, wake: Callable[[Key], None]) -> None:
+        self._caller = caller
+        self._wake = wake
+        self._last: dict[Key, tuple[Reading, ...]] = {}
+        self._reading: dict[Key, asyncio.Task[None]] = {}
+
+    def readings(self, key: Key) -> tuple[Reading, ...]:
+        """The last reading, and the one before it where there is one."""
+        return self._last.get(key, ())
+
+    def read_when_due(self, key: Key, observed: Observed, *, period_s: float) -> float:
+        """Begin a reading if one is due, without waiting for it.
+
+        Returns:
+            Seconds until the next one is due.
+        """
+        last = self.readings(key)
+        due_s = last[0].at_s + period_s - time.monotonic() if last else 0.0
+        if due_s > 0 or key in self._reading:
+            return max(due_s, 0.0) or period_s
+        self._reading[key] = asyncio.create_task(self._read(key, observed))
+        return period_s
+
+    def forget(self, key: Key) -> None:
+        """Drop the readings of a cluster that is gone."""
+        self._last.pop(key, None)
+        task = self._reading.pop(key, None)
+        if task is not None:
+            task.cancel()
+
+    async def close(self) -> None:
+        """Stop reading."""
+        tasks = tuple(self._reading.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _read(self, key: Key, observed: Observed) -> None:
+        ready = [pod for pod in observed.pods if pod.ready and pod.address]
+        engines = [pod for pod in ready if pod.revision]
+        routers = [pod for pod in ready if pod.component == "router"]
+        counted, fleets = await asyncio.gather(
+            asyncio.gather(*(self._engine(pod) for pod in engines)),
+            asyncio.gather(*(self._router(pod) for pod in routers)),
+        )
+        before = self.readings(key)[:1]
+        self._last[key] = (_reading(engines, counted, fleets), *before)
+        del self._reading[key]
+        if not before or _says_more(self._last[key][0], before[0]):
+            self._wake(key)
+
+    async def _engine(self, pod: Pod) -> EngineGauges | None:
+        said = await self._caller.ask(pod, names.ENGINE_PORT, "/metrics")
+        try:
+            return None if said is None else _gauges(said)
+        except ValueError:
+            return None
+
+    async def _router(self, pod: Pod) -> Mapping[str, Any] | None:
+        said = await self._caller.ask(pod, names.METRICS_PORT, "/fleet")
+        try:
+            fleet = None if said is None else json.loads(said)
+        except ValueError:
+            return None
+        return fleet if isinstance(fleet, dict) and "engines" in fleet else None
+
+
+def _reading(
+    engines: Sequence[Pod],
+    counted: Sequence[EngineGauges | None],
+    fleets: Sequence[Mapping[str, Any] | None],
+) -> Reading:
+    known = {pod.uid: item for pod, item in zip(engines, counted, strict=True) if item}
+    shown = tuple(fleet for fleet in fleets if fleet is not None)
+    silent = len(counted) - len(known) + len(fleets) - len(shown)
+    return Reading(time.monotonic(), known, shown, silent)
+
+
+def _says_more(now: Reading, before: Reading) -> bool:
+    """Whether somebody would decide or say something else."""
+    return now.cache() != before.cache() or bool(now.silent) != bool(before.silent)
+
+
+def _gauges(text: str) -> EngineGauges:
+    ours = "\n".join(line for line in text.splitlines() if line.startswith("hypic_engine_"))
+    families = text_string_to_metric_families(ours + "\n")
+    return EngineGauges.of(
+        (sample.name, sample.labels, sample.value)
+        for family in families
+        for sample in family.samples
+    )
