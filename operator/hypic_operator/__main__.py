@@ -20,11 +20,12 @@ import prometheus_client
 
 from . import cluster, connection, handlers, health, leader
 from . import settings as configuration
-from .calling import Caller
-from .drainer import Drainer
 from .errors import ClusterError, OperatorError
 from .metrics import Metrics
-from .prober import Answers, HttpProber, Prober
+from .pods.calling import Caller
+from .pods.drainer import Drainer
+from .pods.meter import Meter
+from .pods.prober import Answers, HttpProber, Prober
 from .reconcile import Reconciler
 from .settings import Settings
 from .wakeups import Wakeups
@@ -60,7 +61,9 @@ async def run(
         answers = Answers(
             prober or HttpProber(session), wakeups.wake, metrics, period_s=settings.probe_period_s
         )
-        reconciler = Reconciler(api, answers, Drainer(Caller(session)), settings, metrics)
+        caller = Caller(session)
+        meter = Meter(caller, wakeups.wake)
+        reconciler = Reconciler(api, answers, Drainer(caller), meter, settings, metrics)
         wakeups.start(reconciler.reconcile)
         if settings.metrics_port:
             prometheus_client.start_http_server(settings.metrics_port, registry=metrics.registry)
@@ -68,6 +71,7 @@ async def run(
         async def close() -> None:
             await wakeups.close()
             await answers.close()
+            await meter.close()
 
         stop, stopped = stop or asyncio.Event(), False
         _heed_signals(stop)

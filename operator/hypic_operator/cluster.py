@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, cast
 
+from . import kinds
 from .connection import APPLY, MERGE, Connection, done
 from .core import names
 from .core.api import HypicCluster
@@ -18,29 +19,6 @@ from .core.reasons import Reason
 from .errors import NameTakenError
 from .metrics import Metrics
 
-# Path of each kind that is made, in the order in which they are listed.
-KINDS: Mapping[str, tuple[str, str]] = {
-    names.ROLE_KIND: (f"apis/{names.API_VERSION}", names.ROLE_PLURAL),
-    "StatefulSet": ("apis/apps/v1", "statefulsets"),
-    "Deployment": ("apis/apps/v1", "deployments"),
-    "Service": ("api/v1", "services"),
-    "ServiceAccount": ("api/v1", "serviceaccounts"),
-    "Role": ("apis/rbac.authorization.k8s.io/v1", "roles"),
-    "RoleBinding": ("apis/rbac.authorization.k8s.io/v1", "rolebindings"),
-    "PodDisruptionBudget": ("apis/policy/v1", "poddisruptionbudgets"),
-    "NetworkPolicy": ("apis/networking.k8s.io/v1", "networkpolicies"),
-    "Ingress": ("apis/networking.k8s.io/v1", "ingresses"),
-    "HorizontalPodAutoscaler": ("apis/autoscaling/v2", "horizontalpodautoscalers"),
-}
-# The same for kinds that not every API server has.
-OPTIONAL: Mapping[str, tuple[str, str]] = {
-    "HTTPRoute": ("apis/gateway.networking.k8s.io/v1", "httproutes"),
-    "PodMonitor": ("apis/monitoring.coreos.com/v1", "podmonitors"),
-}
-_ALL = {**KINDS, **OPTIONAL}
-_OURS = (f"apis/{names.API_VERSION}", names.PLURAL)
-_PODS = ("api/v1", "pods")
-_EVENTS = ("api/v1", "events")
 _MANAGER = {"fieldManager": names.FIELD_MANAGER}
 _GONE_ALREADY = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 
@@ -54,7 +32,7 @@ class Cluster:
 
     async def serves_our_kinds(self) -> bool:
         """Whether both CustomResourceDefinitions are installed."""
-        status, body = await self._connection.answer("GET", f"/{_OURS[0]}")
+        status, body = await self._connection.answer("GET", f"/{kinds.OURS[0]}")
         if status != HTTPStatus.OK:
             return False
         served = {item["name"] for item in body["resources"]}
@@ -62,7 +40,7 @@ class Cluster:
 
     async def cluster(self, namespace: str, name: str) -> HypicCluster | None:
         """The resource as it is now; None when it is gone."""
-        status, body = await self._connection.answer("GET", _path(_OURS, namespace, name))
+        status, body = await self._connection.answer("GET", kinds.path(kinds.OURS, namespace, name))
         if status == HTTPStatus.NOT_FOUND:
             return None
         return HypicCluster.model_validate(done(status, body))
@@ -72,18 +50,18 @@ class Cluster:
         namespace = cluster.metadata.namespace
         query = {"labelSelector": f"{names.LABEL_CLUSTER}={cluster.metadata.name}"}
         pods, *listed = await asyncio.gather(
-            self._list(_PODS, namespace, query),
-            *(self._list(place, namespace, query) for place in KINDS.values()),
-            *(self._list_if_served(place, namespace, query) for place in OPTIONAL.values()),
+            self._list(kinds.PODS, namespace, query),
+            *(self._list(place, namespace, query) for place in kinds.KINDS.values()),
+            *(self._list_if_served(place, namespace, query) for place in kinds.OPTIONAL.values()),
         )
         # Items of a list do not say what they are.
         children = [
             {**item, "apiVersion": prefix.partition("/")[2], "kind": kind}
-            for (kind, (prefix, _)), items in zip(_ALL.items(), listed, strict=True)
+            for (kind, (prefix, _)), items in zip(kinds.ALL.items(), listed, strict=True)
             for item in items or ()
         ]
         served = frozenset(
-            kind for kind, items in zip(_ALL, listed, strict=True) if items is not None
+            kind for kind, items in zip(kinds.ALL, listed, strict=True) if items is not None
         )
         observed = Observed.of(cluster, children, pods or (), served)
         failures = {name: await self._failure(namespace, name) for name in observed.short()}
@@ -107,7 +85,7 @@ class Cluster:
             UnavailableError: try again.
         """
         kind, metadata = manifest["kind"], manifest["metadata"]
-        path = _path(_ALL[kind], metadata["namespace"], metadata["name"])
+        path = kinds.path(kinds.ALL[kind], metadata["namespace"], metadata["name"])
         if seen is None:
             status, body = await self._connection.answer("GET", path)
             if status == HTTPStatus.OK and not owned(cluster, body):
@@ -120,13 +98,21 @@ class Cluster:
 
     async def resize(self, cluster: HypicCluster, to: Resize) -> None:
         """Tell a set how many pods it has."""
-        path = _path(KINDS["StatefulSet"], cluster.metadata.namespace, to.name)
+        path = kinds.path(kinds.KINDS["StatefulSet"], cluster.metadata.namespace, to.name)
         body = {"metadata": {"uid": to.uid}, "spec": {"replicas": to.replicas}}
         await self._patch("StatefulSet", path, body, MERGE)
 
+    async def scale(self, role: Object, replicas: int) -> None:
+        """Set the number of a HypicRole, unless somebody else has just changed it."""
+        metadata = role["metadata"]
+        path = kinds.path(kinds.KINDS[names.ROLE_KIND], metadata["namespace"], metadata["name"])
+        seen = {"resourceVersion": metadata["resourceVersion"]}
+        body = {"metadata": seen, "spec": {"replicas": replicas}}
+        await self._patch(names.ROLE_KIND, path, body, MERGE)
+
     async def mark(self, cluster: HypicCluster, pod: Pod, drain: str | None) -> bool:
         """Write a pod's drain annotation, None to remove it; returns whether the pod was there."""
-        path = _path(_PODS, cluster.metadata.namespace, pod.name)
+        path = kinds.path(kinds.PODS, cluster.metadata.namespace, pod.name)
         noted = {names.ANNOTATION_DRAIN: drain}
         # With the uid, a pod of the same name made meanwhile is not taken for this one.
         body = {"metadata": {"uid": pod.uid, "annotations": noted}}
@@ -141,7 +127,7 @@ class Cluster:
 
     async def delete(self, cluster: HypicCluster, ref: Ref) -> bool:
         """Delete an object if it is still the one that was seen; returns whether it was."""
-        path = _path(_ALL[ref.kind], cluster.metadata.namespace, ref.name)
+        path = kinds.path(kinds.ALL[ref.kind], cluster.metadata.namespace, ref.name)
         body = {"propagationPolicy": "Background", "preconditions": {"uid": ref.uid}}
         self._metrics.write_total.labels("delete", ref.kind).inc()
         status, answer = await self._connection.answer("DELETE", path, body)
@@ -160,7 +146,7 @@ class Cluster:
             "metadata": {"name": metadata.name, "uid": metadata.uid},
             "status": status,
         }
-        path = f"{_path(_OURS, metadata.namespace, metadata.name)}/status"
+        path = f"{kinds.path(kinds.OURS, metadata.namespace, metadata.name)}/status"
         await self._patch(names.KIND, path, body, APPLY)
 
     async def write_role_status(self, role: Object, status: Mapping[str, Any]) -> None:
@@ -172,7 +158,7 @@ class Cluster:
             "metadata": {"name": metadata["name"], "uid": metadata["uid"]},
             "status": status,
         }
-        path = _path(KINDS[names.ROLE_KIND], metadata["namespace"], metadata["name"])
+        path = kinds.path(kinds.KINDS[names.ROLE_KIND], metadata["namespace"], metadata["name"])
         await self._patch(names.ROLE_KIND, f"{path}/status", body, APPLY)
 
     async def tell(self, cluster: HypicCluster, reason: Reason, *, at: str, name: str) -> None:
@@ -204,25 +190,31 @@ class Cluster:
             "count": 1,
         }
         self._metrics.write_total.labels("create", "Event").inc()
-        done(*await self._connection.answer("POST", _path(_EVENTS, metadata.namespace), body))
+        done(
+            *await self._connection.answer(
+                "POST", kinds.path(kinds.EVENTS, metadata.namespace), body
+            )
+        )
 
     async def _failure(self, namespace: str, name: str) -> str:
         """The last reason why pods of a StatefulSet were not made."""
         selector = f"involvedObject.kind=StatefulSet,involvedObject.name={name},reason=FailedCreate"
-        events = await self._list(_EVENTS, namespace, {"fieldSelector": selector})
+        events = await self._list(kinds.EVENTS, namespace, {"fieldSelector": selector})
         events = sorted(events, key=lambda event: event.get("lastTimestamp") or "")
         return str(events[-1].get("message", "")) if events else ""
 
     async def _list(
         self, place: tuple[str, str], namespace: str, query: Mapping[str, str]
     ) -> Sequence[Object]:
-        answer = await self._connection.answer("GET", _path(place, namespace), query=query)
+        answer = await self._connection.answer("GET", kinds.path(place, namespace), query=query)
         return cast("Sequence[Object]", done(*answer)["items"])
 
     async def _list_if_served(
         self, place: tuple[str, str], namespace: str, query: Mapping[str, str]
     ) -> Sequence[Object] | None:
-        status, body = await self._connection.answer("GET", _path(place, namespace), query=query)
+        status, body = await self._connection.answer(
+            "GET", kinds.path(place, namespace), query=query
+        )
         if status == HTTPStatus.NOT_FOUND:
             return None
         return cast("Sequence[Object]", done(status, body)["items"])
@@ -242,8 +234,3 @@ def _as_seen(manifest: Manifest, before: Mapping[str, Any]) -> Manifest:
         return manifest
     version = {"resourceVersion": before["resourceVersion"]}
     return {**manifest, "metadata": {**manifest["metadata"], **version}}
-
-
-def _path(place: tuple[str, str], namespace: str, name: str = "") -> str:
-    prefix, plural = place
-    return f"/{prefix}/namespaces/{namespace}/{plural}" + (f"/{name}" if name else "")

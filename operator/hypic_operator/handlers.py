@@ -10,7 +10,7 @@ from typing import Any
 import kopf
 from kubernetes.aio import client as kubernetes
 
-from .cluster import KINDS
+from . import kinds
 from .core import names
 from .wakeups import Key
 
@@ -81,7 +81,7 @@ async def connection(reached_by: kubernetes.Configuration) -> kopf.ConnectionInf
 def _watched() -> list[tuple[str, str, str]]:
     """Group, version and plural of what is made, and of the pods that come of it."""
     found = []
-    for prefix, plural in (*KINDS.values(), ("api/v1", "pods")):
+    for prefix, plural in (*kinds.KINDS.values(), kinds.PODS):
         group, _, version = prefix.removeprefix("apis/").rpartition("/")
         found.append(("" if prefix == "api/v1" else group, version, plural))
     return found

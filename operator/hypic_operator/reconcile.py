@@ -6,23 +6,28 @@ Decides nothing that `core` can decide, and keeps nothing.
 import logging
 import time
 import uuid
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from . import scaler
 from .cluster import Cluster
 from .core import desired, drain, refusals
 from .core import plan as planning
 from .core import status as statuses
-from .core.api import HypicCluster
+from .core.api import HypicCluster, RoleName
 from .core.desired import role
 from .core.drain import Step
 from .core.facts import Facts
 from .core.observed import Observed
 from .core.plan import Blocked, Plan
 from .core.reasons import Reason
-from .drainer import Drainer
+from .core.roll import Roll
+from .core.scaling import Decision
 from .errors import RefusedError
 from .metrics import Metrics
-from .prober import Answers
+from .pods.drainer import Drainer
+from .pods.meter import Meter
+from .pods.prober import Answers
 from .settings import Settings
 from .wakeups import Key
 
@@ -37,12 +42,15 @@ class Reconciler:
         cluster: Cluster,
         answers: Answers,
         drainer: Drainer,
+        meter: Meter,
         settings: Settings,
         metrics: Metrics,
     ) -> None:
         self._cluster = cluster
         self._answers = answers
         self._drainer = drainer
+        self._meter = meter
+        self._scaler = scaler.Scaler()
         self._settings = settings
         self._metrics = metrics
 
@@ -64,7 +72,8 @@ class Reconciler:
     async def _look(self, key: Key) -> float | None:
         cluster = await self._cluster.cluster(*key)
         if cluster is None or cluster.deleting:
-            self._answers.forget(key)
+            for memory in (self._answers, self._meter, self._scaler):
+                memory.forget(key)
             return None
         observed = await self._cluster.observe(cluster)
         refusal = refusals.refusal(cluster, self._settings.policy)
@@ -75,11 +84,49 @@ class Reconciler:
         wanted = desired.children(cluster, self._settings.policy, observed)
         plan = planning.plan(observed, wanted, refusal, where, drains)
         done, blocked = await self._carry_out(cluster, observed, plan, now)
-        due_s = self._ask_when_due(key, cluster, observed)
-        record = self._answers.record(key)
-        await self._report(Facts(cluster, observed, plan, refusal, record, blocked), done, now)
+        decisions = {} if refusal else self._decisions(key, cluster, observed, where)
+        scaled = await self._scale(cluster, observed, decisions)
+        due_s = min(self._ask_when_due(key, cluster, observed), self._read(key, cluster, observed))
+        facts = Facts(
+            cluster,
+            observed,
+            plan,
+            refusal,
+            self._answers.record(key),
+            blocked,
+            scaling=decisions,
+            cache=next((reading.cache() for reading in self._meter.readings(key)), None),
+        )
+        await self._report(facts, (*done, *scaled), now)
         again_s = planning.look_again_in_s(observed, plan, blocked)
         return min(due_s, again_s, self._settings.resync_s)
+
+    def _decisions(
+        self, key: Key, cluster: HypicCluster, observed: Observed, where: Roll
+    ) -> Mapping[RoleName, Decision]:
+        readings, probes = self._meter.readings(key), self._answers.asking(key)
+        return self._scaler.decisions(key, cluster, observed, where, readings, probes=probes)
+
+    async def _scale(
+        self, cluster: HypicCluster, observed: Observed, decisions: Mapping[RoleName, Decision]
+    ) -> tuple[Reason, ...]:
+        """Set the numbers that were decided; returns which and why."""
+        done = []
+        for name, decision in decisions.items():
+            child, current = role.child(cluster, name, observed), None
+            if child is not None:
+                current = child.live["spec"]["replicas"]
+            if child is not None and decision.engines != current:
+                await self._cluster.scale(child.live, decision.engines)
+                words = f"Scaled {name} from {current} to {decision.engines}: {decision.message}"
+                done.append(Reason(decision.reason, words))
+        return tuple(done)
+
+    def _read(self, key: Key, cluster: HypicCluster, observed: Observed) -> float:
+        scaled_s = self._settings.scale_period_s
+        period_s = scaler.period_s(cluster, observed, scaled_s=scaled_s)
+        always = period_s != scaler.UNSCALED_PERIOD_S
+        return self._meter.read_when_due(key, observed, period_s=period_s, always=always)
 
     async def _carry_out(
         self, cluster: HypicCluster, observed: Observed, plan: Plan, now: datetime

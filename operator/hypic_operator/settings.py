@@ -26,6 +26,7 @@ class Settings:
         metrics_port: of Prometheus metrics; 0 for none.
         health_port: of /healthz; 0 for none.
         probe_period_s: how often a token is asked for at rest.
+        scale_period_s: how often the load of engines is read that it scales.
         resync_s: how often everything is looked at without a cause.
         log_level: least level that is logged.
         log_format: text or json.
@@ -38,6 +39,7 @@ class Settings:
     metrics_port: int = 9_090
     health_port: int = 8_080
     probe_period_s: float = 60.0
+    scale_period_s: float = 15.0
     resync_s: float = 300.0
     log_level: str = "info"
     log_format: str = "text"
@@ -59,6 +61,7 @@ def parser() -> argparse.ArgumentParser:
     add("--metrics-port", help="of Prometheus metrics; 0 for none (9090)")
     add("--health-port", help="of GET /healthz; 0 for none (8080)")
     add("--probe-period-s", help="how often a token is asked for at rest (60)")
+    add("--scale-period-s", help="how often the load of engines is read that it scales (15)")
     add("--resync-s", help="how often everything is looked at without a cause (300)")
     add("--log-level", help="debug, info, warning or error (info)")
     add("--log-format", help="text or json (text)")
@@ -99,6 +102,7 @@ def settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settin
         metrics_port=int(_number("metrics_port", value("metrics_port", "9090"), least=0)),
         health_port=int(_number("health_port", value("health_port", "8080"), least=0)),
         probe_period_s=_number("probe_period_s", value("probe_period_s", "60"), least=1),
+        scale_period_s=_number("scale_period_s", value("scale_period_s", "15"), least=1),
         resync_s=_number("resync_s", value("resync_s", "300"), least=1),
         log_level=choice("log_level", "info", ("debug", "info", "warning", "error")),
         log_format=choice("log_format", "text", ("text", "json")),

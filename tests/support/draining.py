@@ -28,7 +28,8 @@ class PlayedEngine:
         running: requests it answers.
         draining: whether it takes no new ones.
         told: what it was told, in order.
-        answers: whether it answers at all.
+        answers: whether it answers for a drain.
+        metrics: what it counts, as text.
     """
 
     address: str = field(default_factory=address)
@@ -37,7 +38,11 @@ class PlayedEngine:
     told: list[str] = field(default_factory=list)
     answers: bool = True
 
+    metrics: str = ""
+
     def answer(self, verb: str, path: str, body: Any) -> tuple[int, Any]:
+        if path == "/metrics":
+            return 200, self.metrics
         if path != "/pic/drain" or not self.answers:
             return 404, {}
         if verb != "GET":
@@ -53,14 +58,24 @@ class PlayedRouter:
 
     Attributes:
         engines: whether each is draining, by the pod's name.
+        requests: what each of them answers.
+        held: requests that wait for engines to wake.
+        answers: whether it answers at all.
     """
 
     address: str = field(default_factory=address)
     engines: dict[str, bool] = field(default_factory=dict)
+    requests: int = 0
+    held: int = 0
+    answers: bool = True
 
     def answer(self, _verb: str, path: str, _body: Any) -> tuple[int, Any]:
-        shown = [{"name": name, "draining": value} for name, value in self.engines.items()]
-        return (200, {"engines": shown}) if path == "/fleet" else (404, {})
+        shown = [
+            {"name": name, "draining": value, "requests": self.requests}
+            for name, value in self.engines.items()
+        ]
+        said = {"engines": shown, "held_requests": self.held, "queued_requests": 0}
+        return (200, said) if path == "/fleet" and self.answers else (404, {})
 
 
 @contextmanager
@@ -81,7 +96,7 @@ def _server(played: PlayedEngine | PlayedRouter) -> ThreadingHTTPServer:
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length)) if length else None
             status, said = played.answer(self.command, self.path, body)
-            raw = json.dumps(said).encode()
+            raw = (said if isinstance(said, str) else json.dumps(said)).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(raw)))

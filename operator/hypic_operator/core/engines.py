@@ -45,6 +45,8 @@ def model(facts: Facts) -> Condition:
     name = facts.cluster.spec.model.name
     if any(pod.ready for pod in facts.observed.of_component("prefill")):
         return Condition("ModelReady", "True", "Loaded", f"{name} is loaded")
+    if facts.asleep:
+        return Condition("ModelReady", "True", "Asleep", f"{name} is loaded when somebody asks")
     found = worst(facts, "prefill")
     if found is not None:
         return Condition("ModelReady", "False", found.reason, found.message)
@@ -71,6 +73,24 @@ def condition(facts: Facts, name: RoleName) -> Condition:
     if found is None:
         return Condition(kind, "False", "Starting", f"{count}{beside}")
     return Condition(kind, "False", found.reason, f"{count}: {found.message}{beside}")
+
+
+def scaling(facts: Facts) -> tuple[Condition, ...]:
+    """Whether the operator can tell how many engines are needed, where it decides that."""
+    if not facts.scaling:
+        return ()
+    blind = next((item for item in facts.scaling.items() if not item[1].known), None)
+    if blind is not None:
+        name, decision = blind
+        words = f"{name} keeps its {decision.engines} engines, because {decision.message}"
+        return (Condition("ScalingReady", "False", decision.reason, words),)
+    told = []
+    for name in facts.scaling:
+        bounds = facts.cluster.spec.roles[name].scaling
+        if bounds is not None:
+            share = f"{bounds.requests} requests an engine"
+            told.append(f"{name} from {bounds.min} to {bounds.max} engines, {share}")
+    return (Condition("ScalingReady", "True", "Scaling", "; ".join(told)),)
 
 
 def _ready(facts: Facts, name: RoleName) -> int:

@@ -4,14 +4,16 @@ Decides nothing.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from . import names, serving
-from .api import HypicCluster
+from .api import HypicCluster, RoleName
+from .desired import role
 from .observed import Observed
 from .plan import Blocked, Plan
 from .refusals import Refusal
+from .scaling import Decision
 
 ConditionType = Literal[
     "Ready",
@@ -20,6 +22,7 @@ ConditionType = Literal[
     "PrefillReady",
     "DecodeReady",
     "RouterReady",
+    "ScalingReady",
     "Serving",
 ]
 State = Literal["True", "False", "Unknown"]
@@ -46,6 +49,8 @@ class Facts:
         refusal: what the spec must change.
         record: answers to requests for a token.
         blocked: what the API server refused to let be written.
+        scaling: how many engines a role is to have, where the operator decides it.
+        cache: what the engines' caches hold; None while none tells.
     """
 
     cluster: HypicCluster
@@ -54,6 +59,14 @@ class Facts:
     refusal: Refusal | None
     record: serving.Record
     blocked: Blocked | None = None
+    scaling: Mapping[RoleName, Decision] = field(default_factory=dict)
+    cache: Mapping[str, Any] | None = None
+
+    @property
+    def asleep(self) -> bool:
+        """Whether no engine is asked for, so that the next request must wake some."""
+        roles = self.cluster.spec.roles
+        return not any(role.replicas(self.cluster, name, self.observed) for name in roles)
 
     def blocked_in(self, component: names.Component) -> Blocked | None:
         """What cannot be written of one component."""

@@ -35,6 +35,7 @@ def status(facts: Facts, *, now: str) -> dict[str, Any]:
         "observedGeneration": cluster.metadata.generation,
         "url": names.url(cluster),
         **{name: engines.summary(facts, name) for name in cluster.spec.roles},
+        **({"cache": dict(facts.cache)} if facts.cache else {}),
         "conditions": [_dated(facts, condition, now) for condition in conditions(facts)],
     }
 
@@ -44,7 +45,8 @@ def conditions(facts: Facts) -> tuple[Condition, ...]:
     roles = (engines.condition(facts, name) for name in facts.cluster.spec.roles)
     router = _router(facts)
     parts = (engines.model(facts), *roles, router, _serving(facts))
-    return (_ready(facts, parts), _progressing(facts, router), *parts)
+    progressing = _progressing(facts, router)
+    return (_ready(facts, parts), progressing, *parts, *engines.scaling(facts))
 
 
 def reachable(cluster: HypicCluster, observed: Observed) -> bool:
@@ -87,6 +89,8 @@ def _ready(facts: Facts, parts: Sequence[Condition]) -> Condition:
     # The model is not loaded because no engine is ready: the engine's reason says more.
     if broken is not None and broken.type == "ModelReady" and facts.refusal is None:
         broken = next((part for part in parts[1:] if part.status != "True"), broken)
+    if broken is None and facts.asleep:
+        return Condition("Ready", "True", "Asleep", "the next request wakes the engines")
     if broken is None:
         return Condition(
             "Ready", "True", "Serving", "all engines and routers are ready, tokens come back"
@@ -118,6 +122,8 @@ def _router_trouble(facts: Facts, front: Front) -> trouble.Trouble | None:
 
 def _serving(facts: Facts) -> Condition:
     front = facts.observed.front(facts.cluster)
+    if facts.asleep and servedbefore(facts.cluster):
+        return Condition("Serving", "True", "Asleep", "tokens came back before the engines slept")
     if not engines.can_serve(facts.cluster, facts.observed):
         return Condition("Serving", "False", "NoEngineReady", "no engine is ready")
     if front is None or not front.ready:

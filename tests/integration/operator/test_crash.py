@@ -11,13 +11,14 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from hypic_operator import connection
-from hypic_operator.calling import Caller
 from hypic_operator.cluster import Cluster
 from hypic_operator.connection import Connection
-from hypic_operator.drainer import Drainer
 from hypic_operator.errors import UnavailableError
 from hypic_operator.metrics import Metrics
-from hypic_operator.prober import Answers
+from hypic_operator.pods.calling import Caller
+from hypic_operator.pods.drainer import Drainer
+from hypic_operator.pods.meter import Meter
+from hypic_operator.pods.prober import Answers
 from hypic_operator.reconcile import Reconciler
 from hypic_operator.settings import Settings
 from hypic_operator.wakeups import Key
@@ -55,10 +56,11 @@ async def _look(namespace: Namespace, cluster: str, *, at: int = 0, sent: bool =
     settings = Settings(resources.POLICY)
     answers = Answers(PlayedProber(), lambda _: None, metrics, period_s=60.0)
     async with dying, aiohttp.ClientSession() as session:
-        reconciler = Reconciler(
-            Cluster(dying, metrics), answers, Drainer(Caller(session)), settings, metrics
-        )
+        api, caller = Cluster(dying, metrics), Caller(session)
+        meter = Meter(caller, lambda _: None)
+        reconciler = Reconciler(api, answers, Drainer(caller), meter, settings, metrics)
         await reconciler.reconcile(Key(namespace.name, cluster))
+        await meter.close()
     await answers.close()
     return dying.writes
 

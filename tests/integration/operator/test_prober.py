@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from hypic_operator.core.api import HypicCluster
 from hypic_operator.core.serving import Answer
 from hypic_operator.metrics import Metrics
-from hypic_operator.prober import Answers, HttpProber
+from hypic_operator.pods.prober import Answers, HttpProber
 from hypic_operator.wakeups import Key
 
 from ...support import resources

@@ -5,7 +5,17 @@ hash of what differs from them stays the same when a later version adds a field.
 """
 
 from .frozen import Fields, Frozen
-from .resource import HypicCluster, Role, RoleName, Spec, Strategy
+from .resource import HypicCluster, Role, RoleName, Scaling, Spec, Strategy
 from .template import Scheduling
 
-__all__ = ["Fields", "Frozen", "HypicCluster", "Role", "RoleName", "Scheduling", "Spec", "Strategy"]
+__all__ = [
+    "Fields",
+    "Frozen",
+    "HypicCluster",
+    "Role",
+    "RoleName",
+    "Scaling",
+    "Scheduling",
+    "Spec",
+    "Strategy",
+]

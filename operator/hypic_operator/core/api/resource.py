@@ -35,8 +35,18 @@ class Scaling(Frozen):
 
     min: int = 1
     max: int
+    by: Literal["Operator", "Others"] = "Operator"
+    requests: int = 8
+    uncached_tokens_per_second: int | None = None
+    calm_seconds: int = 300
+    idle_seconds: int = 600
     metrics: tuple[Fields, ...] = ()
     behavior: Fields | None = None
+
+    @property
+    def ours(self) -> bool:
+        """Whether the operator itself sets the number."""
+        return self.by == "Operator" and not self.metrics
 
 
 class Role(Frozen):
@@ -100,6 +110,11 @@ class Spec(Frozen):
         """The roles that are asked for, by name."""
         given: dict[RoleName, Role | None] = {"prefill": self.prefill, "decode": self.decode}
         return {name: role for name, role in given.items() if role is not None}
+
+    @property
+    def may_sleep(self) -> bool:
+        """Whether there may be no engine of some role while nobody asks."""
+        return any(role.scaling and not role.scaling.min for role in self.roles.values())
 
 
 class Metadata(Frozen):

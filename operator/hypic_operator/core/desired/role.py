@@ -31,7 +31,8 @@ def replicas(cluster: HypicCluster, name: RoleName, observed: Observed) -> int:
     else:
         number = int(live.live["spec"]["replicas"])
     bounds = spec.scaling
-    return number if bounds is None else min(max(number, bounds.min), bounds.max)
+    # None at all is for clusters whose spec says that their engines may sleep.
+    return max(number, 1) if bounds is None else min(max(number, bounds.min), bounds.max)
 
 
 def manifest(cluster: HypicCluster, name: RoleName, observed: Observed) -> Manifest:

@@ -12,6 +12,8 @@ from ..refusals import Policy
 from . import pod
 
 _NOTICED_S = 5
+# Waking takes as long as loading the model.
+_HELD_S = 900
 _RESOURCES = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}}
 
 
@@ -36,6 +38,7 @@ def arguments(cluster: HypicCluster) -> list[str]:
         spec.router.policy,
         "--shutdown-s",
         str(spec.drain.timeout_seconds),
+        *(["--hold-s", str(_HELD_S)] if spec.may_sleep else []),
     ]
 
 

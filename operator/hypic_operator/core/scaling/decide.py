@@ -7,7 +7,9 @@ what is not known changes nothing.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import Self
 
+from ..api import Scaling
 from .load import Load, Recommendation
 
 
@@ -30,6 +32,18 @@ class Bounds:
     computed_per_s: int | None
     calm_s: float
     idle_s: float
+
+    @classmethod
+    def of(cls, scaling: Scaling) -> Self:
+        """From the resource."""
+        return cls(
+            scaling.min,
+            scaling.max,
+            requests=scaling.requests,
+            computed_per_s=scaling.uncached_tokens_per_second,
+            calm_s=scaling.calm_seconds,
+            idle_s=scaling.idle_seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,12 +58,14 @@ class Reading:
         engines: what each engine counts, by its pod's unique id.
         fleets: what each router shows.
         silent: ready routers and engines that did not answer.
+        asked: unique ids of all pods that were asked.
     """
 
     at_s: float
     engines: Mapping[str, EngineGauges]
     fleets: tuple[Mapping[str, Any], ...] = ()
     silent: int = 0
+    asked: frozenset[str] = frozenset()
 
     def load(self, before: "Reading | None", *, probes: int) -> Load | None:
         """What there is to do; None when no router tells.

@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import aiohttp
 
-from .core import names, serving
-from .core.api import HypicCluster
-from .core.serving import Answer, Record
-from .metrics import Metrics
-from .wakeups import Key
+from ..core import names, serving
+from ..core.api import HypicCluster
+from ..core.serving import Answer, Record
+from ..metrics import Metrics
+from ..wakeups import Key
 
 _SHOWN_CHARACTERS = 200
 
@@ -99,6 +99,10 @@ class Answers:
             return due_s or self._period_s
         self._asking[key] = asyncio.create_task(self._ask(key, cluster, ready))
         return self._period_s
+
+    def asking(self, key: Key) -> int:
+        """How many requests of ours are under way."""
+        return int(key in self._asking)
 
     def forget(self, key: Key) -> None:
         """Drop the answers of a cluster that is gone; one of its name starts anew."""

@@ -11,11 +11,14 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from ..core import names
+from ..core.observed import Observed, Pod
+from ..core.scaling.gauges import EngineGauges, Reading
+from ..wakeups import Key
 from .calling import Caller
-from .core import names
-from .core.observed import Observed, Pod
-from .core.scaling.gauges import EngineGauges, Reading
-from .wakeups import Key
+
+# How soon engines and routers are read that became ready since.
+OTHERS_PERIOD_S = 1.0
 
 
 class Meter:
@@ -36,17 +39,27 @@ class Meter:
         """The last reading, and the one before it where there is one."""
         return self._last.get(key, ())
 
-    def read_when_due(self, key: Key, observed: Observed, *, period_s: float) -> float:
+    def read_when_due(
+        self, key: Key, observed: Observed, *, period_s: float, always: bool
+    ) -> float:
         """Begin a reading if one is due, without waiting for it.
+
+        Args:
+            key: the cluster's.
+            observed: what runs.
+            period_s: how often it is due.
+            always: whether the cluster is woken whatever the reading says.
 
         Returns:
             Seconds until the next one is due.
         """
         last = self.readings(key)
+        if last and last[0].asked != _asked(observed):
+            period_s = min(period_s, OTHERS_PERIOD_S)
         due_s = last[0].at_s + period_s - time.monotonic() if last else 0.0
         if due_s > 0 or key in self._reading:
             return max(due_s, 0.0) or period_s
-        self._reading[key] = asyncio.create_task(self._read(key, observed))
+        self._reading[key] = asyncio.create_task(self._read(key, observed, always=always))
         return period_s
 
     def forget(self, key: Key) -> None:
@@ -63,8 +76,8 @@ class Meter:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _read(self, key: Key, observed: Observed) -> None:
-        ready = [pod for pod in observed.pods if pod.ready and pod.address]
+    async def _read(self, key: Key, observed: Observed, *, always: bool) -> None:
+        ready = _ready(observed)
         engines = [pod for pod in ready if pod.revision]
         routers = [pod for pod in ready if pod.component == "router"]
         counted, fleets = await asyncio.gather(
@@ -72,9 +85,10 @@ class Meter:
             asyncio.gather(*(self._router(pod) for pod in routers)),
         )
         before = self.readings(key)[:1]
-        self._last[key] = (_reading(engines, counted, fleets), *before)
+        asked = _asked(observed)
+        self._last[key] = (_reading(asked, engines, counted, fleets), *before)
         del self._reading[key]
-        if not before or _says_more(self._last[key][0], before[0]):
+        if always or not before or _says_more(self._last[key][0], before[0]):
             self._wake(key)
 
     async def _engine(self, pod: Pod) -> EngineGauges | None:
@@ -93,7 +107,16 @@ class Meter:
         return fleet if isinstance(fleet, dict) and "engines" in fleet else None
 
 
+def _ready(observed: Observed) -> list[Pod]:
+    return [pod for pod in observed.pods if pod.ready and pod.address]
+
+
+def _asked(observed: Observed) -> frozenset[str]:
+    return frozenset(pod.uid for pod in _ready(observed))
+
+
 def _reading(
+    asked: frozenset[str],
     engines: Sequence[Pod],
     counted: Sequence[EngineGauges | None],
     fleets: Sequence[Mapping[str, Any] | None],
@@ -101,7 +124,7 @@ def _reading(
     known = {pod.uid: item for pod, item in zip(engines, counted, strict=True) if item}
     shown = tuple(fleet for fleet in fleets if fleet is not None)
     silent = len(counted) - len(known) + len(fleets) - len(shown)
-    return Reading(time.monotonic(), known, shown, silent)
+    return Reading(time.monotonic(), known, shown, silent, asked)
 
 
 def _says_more(now: Reading, before: Reading) -> bool:

@@ -8,10 +8,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..core import names
+from ..core.drain import Heard, Progress
+from ..core.observed import Observed, Pod
 from .calling import Caller
-from .core import names
-from .core.drain import Heard, Progress
-from .core.observed import Observed, Pod
 
 _DRAIN = "/pic/drain"
 _ODD = (ValueError, KeyError, TypeError, AttributeError)
