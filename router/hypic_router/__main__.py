@@ -12,10 +12,10 @@ import uvloop
 from . import flags, logs
 from .app import Front, Running
 from .back import Back
+from .asking.relay import Tools
 from .core.workers import Address
 from .discovery import static
 from .discovery.pods import Pods
-from .exchange import Tools
 from .fleet import FleetStore
 from .guard import Guard
 from .guard.admission import Admission
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 def _discovered(chosen: Settings) -> AsyncIterator[tuple[Address, ...]]:
     if chosen.kube_api is None:
-        return static.addresses(chosen.engines)
+        return static.addresses(chosen.engines, chosen.prefill, chosen.decode)
     pods = Pods(
         chosen.kube_api,
         namespace=chosen.namespace,

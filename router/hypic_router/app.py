@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from hypic_engine.errors import RequestError
 
 from . import errors
+from .asking.relay import Tools
 from .call import Call
 from .core.choose import candidates, nobody
 from .core.cut import NoPromptError
 from .core.prompt import Endpoint, Prompt, UnknownModelError
 from .errors import RouterError
-from .exchange import Tools
 from .guard import Guard
 from .guard.refusals import NOTHING_DONE
 from .guard.waiting import Waiting
@@ -36,7 +36,7 @@ CLIENT_LEFT = 499
 MODELS = "/v1/models"
 # Passed on as they are to any engine: nothing in them makes one engine better than another.
 ERRANDS = ("/tokenize", "/detokenize", "/v1/tokenize", "/v1/detokenize")
-ERRAND = Prompt(output_tokens=0)
+ERRAND = Prompt(output_tokens=0, generates=False)
 
 log = logging.getLogger(__name__)
 

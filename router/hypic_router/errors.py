@@ -20,6 +20,7 @@
         +-- LateError             504   no answer in time
         +-- LostError             503   the engine vanished while the request waited
         +-- DrainingError         503   the engine takes no new requests
+        +-- PairError             502   one of a pair says that it failed
         +-- ClosingError          503   the router ends before the answer did
 
 Does not hold: what engines answer with a status of their own, which passes through; what keeps
@@ -162,11 +163,16 @@ class NoEngineError(RouterError):
 
 
 class EngineError(RouterError):
-    """An engine failed a request of which nothing had reached the client."""
+    """An engine failed a request of which nothing had reached the client.
+
+    Attributes:
+        at: name of the engine or the pair, where it is not the only one that was asked.
+    """
 
     status = 502
     code = "engine_failed"
     retry_after_s = 1
+    at = ""
 
 
 class UnreachableError(EngineError):
@@ -207,6 +213,12 @@ class DrainingError(EngineError):
 
     status = 503
     code = "engine_draining"
+
+
+class PairError(EngineError):
+    """One of a pair answered that it failed, which may be the other's fault."""
+
+    code = "pair_failed"
 
 
 class ClosingError(EngineError):

@@ -26,6 +26,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--max-segments", type=int, default=DEFAULT_MAX_SEGMENTS, help="most segments a prompt")
     add("--policy", choices=sorted(POLICIES), default=default.policy, help="how to choose")
     add("--engines", default="", help="engines as http://host:port,...; instead of --cluster")
+    add("--prefill", default="", help="prefill engines as URL#bootstrap-port,...; with --decode")
+    add("--decode", default="", help="decode engines as URL,...; with --prefill")
     add("--cluster", default="", help="HypicCluster whose pods are the engines")
     add("--namespace", default="", help="its namespace")
     add("--engine-port", type=int, default=default.engine_port, help="port of engines in pods")
@@ -48,6 +50,7 @@ def _add_limits(add: Callable[..., object]) -> None:
     add("--connect-timeout-s", type=float, default=limits.connect_s, help="to reach an engine")
     add("--first-byte-timeout-s", type=float, default=limits.first_byte_s, help="of a stream")
     add("--answer-timeout-s", type=float, default=limits.answer_s, help="when not streamed")
+    add("--transfer-timeout-s", type=float, default=limits.transfer_s, help="prefill to decode")
     add("--idle-timeout-s", type=float, default=limits.idle_s, help="between pieces of an answer")
     add("--max-requests-per-engine", type=int, default=admitting.requests_per_engine)
     add("--max-queued", type=int, default=admitting.most_queued, help="that wait for room")
@@ -72,16 +75,24 @@ def _kube_api(
     return KubeApi(f"https://{bracketed}:{port or 443}")
 
 
+def _urls(given: str) -> tuple[str, ...]:
+    return tuple(url.rstrip("/") for url in given.split(",") if url)
+
+
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    if bool(args.engines) == bool(args.cluster):
-        parser.error("give either --engines or --cluster")
+    fixed = bool(args.engines or args.prefill or args.decode)
+    if fixed == bool(args.cluster):
+        parser.error("give either --engines, or --prefill and --decode, or --cluster")
+    if bool(args.prefill) != bool(args.decode):
+        parser.error("--prefill and --decode need each other")
     if args.cluster and not args.namespace:
         parser.error("--cluster needs --namespace")
     if not args.separator:
         parser.error("--separator must not be empty")
-    for url in filter(None, args.engines.split(",")):
-        if not url.startswith(("http://", "https://")):
-            parser.error(f"--engines: {url!r} must begin with http:// or https://")
+    for flag in ("engines", "prefill", "decode"):
+        for url in _urls(getattr(args, flag)):
+            if not url.startswith(("http://", "https://")):
+                parser.error(f"--{flag}: {url!r} must begin with http:// or https://")
     _check_numbers(parser, args)
 
 
@@ -107,7 +118,9 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Setti
         port=args.port,
         metrics_port=args.metrics_port,
         policy=args.policy,
-        engines=tuple(url.rstrip("/") for url in args.engines.split(",") if url),
+        engines=_urls(args.engines),
+        prefill=_urls(args.prefill),
+        decode=_urls(args.decode),
         namespace=args.namespace,
         cluster=args.cluster,
         engine_port=args.engine_port,
@@ -125,6 +138,7 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Setti
             connect_s=args.connect_timeout_s,
             first_byte_s=args.first_byte_timeout_s,
             answer_s=args.answer_timeout_s,
+            transfer_s=args.transfer_timeout_s,
             idle_s=args.idle_timeout_s,
         ),
         admitting=Admitting(

@@ -8,10 +8,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from .asking.exchange import Exchange
+from .asking.pair import Pair
+from .asking.relay import Told, Tools
 from .call import Call, Caller
 from .core import budget as budgets
 from .core.budget import Budget
-from .core.choose import Choice, choose, nobody
+from .core.choose import Choice, choose, nobody, partner
 from .core.prompt import Prompt
 from .core.score import POLICIES
 from .errors import (
@@ -22,10 +25,10 @@ from .errors import (
     LateError,
     LostError,
     NoEngineError,
+    PairError,
     StaleError,
     UnreachableError,
 )
-from .exchange import Exchange, Tools
 
 # A request that broke as many engines may be what breaks them.
 ENGINES_ONE_REQUEST_MAY_BREAK = 2
@@ -66,19 +69,19 @@ class Proxy:
             if choice is None:
                 raise failure or NoEngineError(nobody(self._tools.store.snapshot, course.tried))
             try:
-                return await self._at(choice, call, prompt, caller, fresh=course.fresh)
+                return await self._at(choice, call, prompt, caller, course)
             except EngineError as error:
                 failure = error
             log.warning(
                 "Engine failed a request",
                 extra={
-                    "engine": choice.worker.at.name,
+                    "engine": failure.at,
                     "reason": failure.code,
                     "detail": str(failure),
                     "request_id": call.request_id,
                 },
             )
-            if not self._again(course, choice, failure):
+            if not self._again(course, failure):
                 raise failure
             self._tools.metrics.retries.labels(failure.code).inc()
 
@@ -93,13 +96,17 @@ class Proxy:
             tried=tried,
         )
 
-    def _again(self, course: _Course, choice: Choice, failure: EngineError) -> bool:
+    def _partner(self, choice: Choice, tried: Sequence[str]) -> Choice | None:
+        fleet, now_s = self._tools.store.snapshot, time.monotonic()
+        return partner(choice, fleet, turn=self._turn, now_s=now_s, tried=tried)
+
+    def _again(self, course: _Course, failure: EngineError) -> bool:
         """Whether to send the request once more; where, is for the next choice."""
         if isinstance(failure, StaleError) and not course.fresh:
             course.fresh = True
             return True
-        course.tried.append(choice.worker.at.name)
-        course.broke += isinstance(failure, BrokenError | StaleError)
+        course.tried.append(failure.at)
+        course.broke += isinstance(failure, BrokenError | StaleError | PairError)
         safe = isinstance(failure, UnreachableError | DrainingError | LostError)
         safe = safe or course.broke < ENGINES_ONE_REQUEST_MAY_BREAK
         late = isinstance(failure, LateError | ClosingError)
@@ -111,10 +118,16 @@ class Proxy:
         return True
 
     async def _at(
-        self, choice: Choice, call: Call, prompt: Prompt, caller: Caller, *, fresh: bool
+        self, choice: Choice, call: Call, prompt: Prompt, caller: Caller, course: _Course
     ) -> int:
-        """Asks one engine; raises only while nothing has reached the client."""
-        ticket = self._tools.store.dispatched(choice)
+        """Asks one engine or pair; raises only while nothing has reached the client."""
+        decode = self._partner(choice, course.tried) if prompt.generates else None
+        if decode is not None:
+            asking = Pair(self._tools, choice, decode).run(call, prompt, caller, fresh=course.fresh)
+        else:
+            ticket = self._tools.store.dispatched(choice)
+            told = Told(ticket.at.name, choice)
+            asking = Exchange(self._tools, ticket, call, prompt, told, course.fresh).ask(caller)
         self._tools.metrics.choice.labels(choice.label).inc()
         self._tools.metrics.queue.observe(time.monotonic() - call.received_s)
         log.debug(
@@ -126,15 +139,4 @@ class Proxy:
                 "request_id": call.request_id,
             },
         )
-        failed = False
-        try:
-            status, failed = await Exchange(self._tools, ticket, call, prompt).run(
-                caller, fresh=fresh
-            )
-        except EngineError as error:
-            failed = not isinstance(error, StaleError | DrainingError)
-            raise
-        else:
-            return status
-        finally:
-            self._tools.store.ended(ticket, failed=failed)
+        return await asking

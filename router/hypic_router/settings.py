@@ -20,6 +20,7 @@ class Limits:
         connect_s: for a connection to an engine.
         first_byte_s: for the first event of a stream.
         answer_s: for an answer that is not streamed.
+        transfer_s: for a stream's first event once its prefill engine is done.
         idle_s: between two pieces of an answer.
         attempts: engines tried for one request.
     """
@@ -32,6 +33,7 @@ class Limits:
     connect_s: float = 2.0
     first_byte_s: float = 600.0
     answer_s: float = 1_800.0
+    transfer_s: float = 15.0
     idle_s: float = 60.0
     attempts: int = 3
 
@@ -97,6 +99,8 @@ class Settings:
     metrics_port: int = 9090
     policy: str = "segment"
     engines: tuple[str, ...] = ()
+    prefill: tuple[str, ...] = ()
+    decode: tuple[str, ...] = ()
     namespace: str = ""
     cluster: str = ""
     engine_port: int = 30_000

@@ -8,9 +8,10 @@ from hypic_operator.core import names
 from hypic_operator.core.api.front import Policy
 from hypic_operator.core.desired import router
 from hypic_router import flags
-from hypic_router.core.pods import CLUSTER_LABEL, ROLE_LABEL, ROLES
+from hypic_router.core.pods import CLUSTER_LABEL, REVISION_LABEL, ROLE_LABEL
 from hypic_router.core.prompt import Names
 from hypic_router.core.score import POLICIES
+from hypic_router.core.workers import Role
 from hypic_router.wire import server
 
 from ..support import resources
@@ -51,7 +52,8 @@ def test_the_operators_routers_look_where_its_engines_are():
     chosen = understood()
     assert chosen.engine_port == names.ENGINE_PORT
     assert (CLUSTER_LABEL, ROLE_LABEL) == (names.LABEL_CLUSTER, names.LABEL_ROLE)
-    assert names.ROLE_BOTH in ROLES
+    assert names.LABEL_REVISION == REVISION_LABEL
+    assert names.ROLE_BOTH == Role.BOTH
 
 
 def test_a_router_listens_where_its_pod_and_service_say():

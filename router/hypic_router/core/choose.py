@@ -6,10 +6,11 @@ Does not count the work it gives out; `fleet` does, in the same step of the even
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from . import pairs
 from .offer import Offer, Sizes, survey
 from .prompt import Prompt
 from .score import LEAST_LOAD, Policy, charge_s
-from .workers import Fleet, State, Worker
+from .workers import Fleet, Role, State, Worker
 
 # Costs closer than this are equal: the rotating start decides, so that a burst spreads.
 TIE_S = 1e-6
@@ -58,14 +59,14 @@ class Choice:
 
 
 def candidates(fleet: Fleet, tried: Collection[str], now_s: float) -> list[Worker]:
-    """The engines that may be asked.
+    """The engines that may be asked; of a pair, the one that takes the prompt.
 
     Where no ready engine is left, those that are merely late are asked, and where every breaker is
     open they count as closed: trying one beats refusing everybody. An engine that has as much to do
     as it may is asked only where all have.
     """
     for state in (State.READY, State.LATE):
-        able = [w for w in fleet.workers if w.state is state and w.at.name not in tried]
+        able = [w for w in pairs.startable(fleet, tried) if w.state is state]
         if able:
             able = [worker for worker in able if worker.breaker.admits(now_s)] or able
             return [w for w in able if w.load.requests < fleet.most_requests] or able
@@ -89,7 +90,7 @@ def choose(
         policy: the cost of one of them.
         turn: where to begin among equals; the caller counts it up.
         now_s: the moment, for breakers.
-        tried: names of engines that failed this request already.
+        tried: names of engines and pairs that failed this request already.
     """
     workers = candidates(fleet, tried, now_s)
     if not workers:
@@ -126,6 +127,22 @@ def _label(chosen: Offer, offers: Sequence[Offer], uncharged: Offer) -> str:
     if uncharged.held_tokens < chosen.held_tokens:
         return BOUNDED
     return "held" if chosen.n_held else "least_load"
+
+
+def partner(
+    choice: Choice, fleet: Fleet, *, turn: int, now_s: float, tried: Collection[str] = ()
+) -> Choice | None:
+    """The decode engine with the least work for a prefill engine; ``None`` for other engines."""
+    if choice.worker.at.role is not Role.PREFILL:
+        return None
+    able = pairs.partners(fleet, choice.worker, tried)
+    able = [w for w in able if w.state is State.READY] or able
+    able = [w for w in able if w.breaker.admits(now_s)] or able
+    start = turn % len(able)
+    worker = min(able[start:] + able[:start], key=lambda one: one.load.tokens)
+    size = Sizes(0.0, {}, choice.size.output)
+    words = f"{worker.load.requests} requests ahead"
+    return Choice(Offer(worker, 0.0, 0), size, choice.label, words, choice.stream)
 
 
 def nobody(fleet: Fleet, tried: Collection[str]) -> str:

@@ -3,17 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .workers import Address, State
+from .workers import Address, Role, State
 
 CLUSTER_LABEL = "serving.hypic.dev/cluster"
 ROLE_LABEL = "serving.hypic.dev/role"
+REVISION_LABEL = "serving.hypic.dev/revision"
 DRAIN_ANNOTATION = "serving.hypic.dev/drain"
-ROLES = ("both", "prefill")
+BOOTSTRAP_PORT = 8998
 
 
 def selector(cluster: str) -> str:
-    """The label selector of the pods that can answer alone."""
-    return f"{CLUSTER_LABEL}={cluster},{ROLE_LABEL} in ({','.join(ROLES)})"
+    """The label selector of a cluster's engines."""
+    return f"{CLUSTER_LABEL}={cluster},{ROLE_LABEL} in ({','.join(Role)})"
 
 
 def address(pod: Mapping[str, Any], port: int) -> Address | None:
@@ -24,12 +25,17 @@ def address(pod: Mapping[str, Any], port: int) -> Address | None:
         return None
     host = f"[{ip}]" if ":" in ip else ip
     state, reason = _state(metadata, status)
+    labels = metadata.get("labels") or {}
+    role = Role(labels.get(ROLE_LABEL, Role.BOTH))
     return Address(
         name=metadata["name"],
         url=f"http://{host}:{port}",
         uid=metadata.get("uid", ""),
         state=state,
         reason=reason,
+        role=role,
+        revision=labels.get(REVISION_LABEL, ""),
+        bootstrap=(ip, BOOTSTRAP_PORT) if role is Role.PREFILL else ("", 0),
     )
 
 

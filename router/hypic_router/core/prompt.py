@@ -62,6 +62,7 @@ class Prompt:
         n_ids: token ids of the whole request, segments included.
         output_tokens: what it may generate, all samples together; a guess where not said.
         stream: whether the client asked for a stream.
+        generates: whether anything is generated, so that prefill and decode are both needed.
         prefix: names how the prompt begins; equal beginnings give equal names.
     """
 
@@ -70,6 +71,7 @@ class Prompt:
     n_ids: int = 0
     output_tokens: int = DEFAULT_OUTPUT_TOKENS
     stream: bool = False
+    generates: bool = True
     prefix: str = ""
 
 

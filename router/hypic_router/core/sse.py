@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from http import HTTPStatus
 
 DONE = b"data: [DONE]"
 ERROR = b'data: {"error"'
@@ -45,6 +46,17 @@ def _end_of_whole_events(data: bytes) -> int:
     """Where the last blank line in ``data`` ends; 0 when there is none."""
     newline, pair = data.rfind(b"\n\n"), data.rfind(b"\r\n\r\n")
     return max(newline + 2 if newline >= 0 else 0, pair + 4 if pair >= 0 else 0)
+
+
+def failed(events: bytes) -> bool:
+    """Whether a stream begins with an error that is not the client's."""
+    if not events.startswith(ERROR):
+        return False
+    try:
+        error = json.loads(events.split(b"\n", 1)[0].removeprefix(b"data: "))["error"]
+        return int(error["code"]) >= HTTPStatus.INTERNAL_SERVER_ERROR
+    except (ValueError, KeyError, TypeError):
+        return True
 
 
 def error_event(body: bytes) -> bytes:

@@ -20,6 +20,14 @@ class State(StrEnum):
     UNREADY = "unready"
 
 
+class Role(StrEnum):
+    """What an engine does: all of a request, its prompt only, or its answer only."""
+
+    BOTH = "both"
+    PREFILL = "prefill"
+    DECODE = "decode"
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """Where an engine is and what discovery says of it.
@@ -30,6 +38,9 @@ class Address:
         uid: tells a successor of the same name apart.
         state: unready and draining engines keep their running requests.
         reason: why it is in that state, in words for people.
+        role: prefill and decode engines answer in pairs.
+        revision: only engines of the same one make a pair.
+        bootstrap: where a decode engine asks this one for its prompts: host and port.
     """
 
     name: str
@@ -37,6 +48,9 @@ class Address:
     uid: str = ""
     state: State = State.READY
     reason: str = ""
+    role: Role = Role.BOTH
+    revision: str = ""
+    bootstrap: tuple[str, int] = ("", 0)
 
 
 @dataclass(frozen=True, slots=True)

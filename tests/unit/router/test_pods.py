@@ -1,7 +1,7 @@
 import pytest
 
 from hypic_router.core.pods import address, selector
-from hypic_router.core.workers import Address, State
+from hypic_router.core.workers import Address, Role, State
 
 
 def pod(metadata=None, **status):
@@ -51,6 +51,13 @@ def test_its_state_and_the_reason_are_told(metadata, status, state, reason):
     assert reason in at.reason
 
 
-def test_engines_that_can_answer_alone_are_selected():
-    expected = "serving.hypic.dev/cluster=demo,serving.hypic.dev/role in (both,prefill)"
+def test_a_prefill_pod_says_where_decode_finds_it_and_whom_it_fits():
+    labels = {"serving.hypic.dev/role": "prefill", "serving.hypic.dev/revision": "r7"}
+    at = address(pod({"labels": labels}), 30_000)
+    assert at is not None
+    assert (at.role, at.revision, at.bootstrap) == (Role.PREFILL, "r7", ("10.0.0.7", 8998))
+
+
+def test_engines_of_every_role_are_selected():
+    expected = "serving.hypic.dev/cluster=demo,serving.hypic.dev/role in (both,prefill,decode)"
     assert selector("demo") == expected

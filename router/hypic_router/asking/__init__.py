@@ -1,0 +1,1 @@
+"""One request at one engine, or at a pair of them."""

@@ -1,0 +1,64 @@
+"""Which engines make a pair of prefill and decode, and what both are told of it.
+
+Does not prefer one pair to another.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+
+from hypic_engine.errors import RequestError
+
+from .workers import Address, Fleet, Role, State, Worker
+
+ASKABLE = (State.READY, State.LATE)
+JSON_SPACE = b" \t\r\n"
+# Rooms are signed 64-bit numbers in SGLang, which counts on from the given one in a batch.
+ROOMS = 1 << 62
+
+
+def startable(fleet: Fleet, tried: Collection[str]) -> Sequence[Worker]:
+    """The engines that could take a request's prompt, whatever their own state."""
+    return [
+        worker
+        for worker in fleet.workers
+        if worker.at.name not in tried
+        and (
+            worker.at.role is Role.BOTH
+            or (worker.at.role is Role.PREFILL and partners(fleet, worker, tried))
+        )
+    ]
+
+
+def partners(fleet: Fleet, prefill: Worker, tried: Collection[str]) -> list[Worker]:
+    """The decode engines that could continue what a prefill engine began."""
+    return [
+        worker
+        for worker in fleet.workers
+        if worker.at.role is Role.DECODE
+        and worker.at.revision == prefill.at.revision
+        and worker.state in ASKABLE
+        and not {worker.at.name, name(prefill.at, worker.at)} & set(tried)
+    ]
+
+
+def name(prefill: Address, decode: Address) -> str:
+    """What people call a pair."""
+    return f"{prefill.name}+{decode.name}"
+
+
+def with_room(body: bytes, prefill: Address, room: int) -> bytes:
+    """The body for both engines of a pair, which meet in ``room``.
+
+    The fields are added at the end, where they win over any of the same name.
+
+    Raises:
+        RequestError: the body is not JSON in UTF-8.
+    """
+    host, port = prefill.bootstrap
+    fields = {"bootstrap_host": host, "bootstrap_port": port, "bootstrap_room": room}
+    trimmed = body.rstrip(JSON_SPACE)
+    if not trimmed.endswith(b"}"):
+        raise RequestError("body", "is not JSON in UTF-8")
+    rest = trimmed[:-1].rstrip(JSON_SPACE)
+    comma = b"" if rest.endswith(b"{") else b","
+    return rest + comma + json.dumps(fields).encode()[1:]
