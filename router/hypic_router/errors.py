@@ -166,13 +166,13 @@ class EngineError(RouterError):
     """An engine failed a request of which nothing had reached the client.
 
     Attributes:
-        at: name of the engine or the pair, where it is not the only one that was asked.
+        at: names of the engines whose fault it may be.
     """
 
     status = 502
     code = "engine_failed"
     retry_after_s = 1
-    at = ""
+    at: tuple[str, ...] = ()
 
 
 class UnreachableError(EngineError):

@@ -13,8 +13,9 @@ from .asking.pair import Pair
 from .asking.relay import Told, Tools
 from .call import Call, Caller
 from .core import budget as budgets
+from .core import pairs
 from .core.budget import Budget
-from .core.choose import Choice, choose, nobody, partner
+from .core.choose import Choice, candidates, choose, nobody, partner
 from .core.prompt import Prompt
 from .core.score import POLICIES
 from .errors import (
@@ -42,6 +43,7 @@ class _Course:
 
     tried: list[str] = field(default_factory=list)
     fresh: bool = False
+    attempts: int = 0
     broke: int = 0
 
 
@@ -75,7 +77,7 @@ class Proxy:
             log.warning(
                 "Engine failed a request",
                 extra={
-                    "engine": failure.at,
+                    "engines": list(failure.at),
                     "reason": failure.code,
                     "detail": str(failure),
                     "request_id": call.request_id,
@@ -105,17 +107,26 @@ class Proxy:
         if isinstance(failure, StaleError) and not course.fresh:
             course.fresh = True
             return True
-        course.tried.append(failure.at)
+        course.attempts += 1
+        self._exclude(course, failure)
         course.broke += isinstance(failure, BrokenError | StaleError | PairError)
         safe = isinstance(failure, UnreachableError | DrainingError | LostError)
         safe = safe or course.broke < ENGINES_ONE_REQUEST_MAY_BREAK
         late = isinstance(failure, LateError | ClosingError)
-        if late or not safe or len(course.tried) >= self._tools.limits.attempts:
+        if late or not safe or course.attempts >= self._tools.limits.attempts:
             return False
         if not self._budget.allows():
             return False
         self._budget = budgets.spent(self._budget)
         return True
+
+    def _exclude(self, course: _Course, failure: EngineError) -> None:
+        """Asks others next: of a pair that failed neither one, if there are others for both."""
+        both = [*course.tried, *failure.at]
+        fleet, now_s = self._tools.store.snapshot, time.monotonic()
+        if len(failure.at) > 1 and not candidates(fleet, both, now_s):
+            both = [*course.tried, pairs.name(*failure.at)]
+        course.tried = both
 
     async def _at(
         self, choice: Choice, call: Call, prompt: Prompt, caller: Caller, course: _Course

@@ -110,8 +110,9 @@ def test_an_ipv6_api_server_is_written_with_brackets():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (["--model", "m"], "either --engines or --cluster"),
-        (["--model", "m", "--engines", "http://a", "--cluster", "c"], "either --engines or"),
+        (["--model", "m"], "either --engines, or"),
+        (["--model", "m", "--engines", "http://a", "--cluster", "c"], "either --engines, or"),
+        (["--model", "m", "--prefill", "http://a"], "--prefill and --decode need each other"),
         (["--model", "m", "--cluster", "c"], "--cluster needs --namespace"),
         (["--model", "m", "--cluster", "c", "--namespace", "n"], "--kube-api"),
         (["--engines", "http://a"], "--model"),

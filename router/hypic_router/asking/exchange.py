@@ -59,7 +59,7 @@ class Exchange:
             status, failed = await self._run(caller)
         except EngineError as error:
             failed = not isinstance(error, StaleError | DrainingError | PairError)
-            error.at = self.told.engine if isinstance(error, PairError) else self.ticket.at.name
+            error.at = (self.ticket.at.name,)
             raise
         else:
             return status

@@ -74,7 +74,7 @@ class Pair:
     def __init__(self, tools: Tools, prefill: Choice, decode: Choice) -> None:
         """Counts the request at both, in the same step as they were chosen."""
         self._tools = tools
-        self._told = Told(pairs.name(prefill.worker.at, decode.worker.at), prefill)
+        self._told = Told(pairs.name(prefill.worker.at.name, decode.worker.at.name), prefill)
         prompt_only = replace(prefill, size=replace(prefill.size, output=0.0))
         self._prefill = tools.store.dispatched(prompt_only)
         self._decode = tools.store.dispatched(decode)
@@ -104,6 +104,9 @@ class Pair:
             if prompt.stream:
                 self._expect(watched)
             return await decode
+        except PairError as error:
+            error.at = (self._prefill.at.name, self._decode.at.name)
+            raise
         finally:
             await _ended(prefill, decode)
 

@@ -37,13 +37,13 @@ def partners(fleet: Fleet, prefill: Worker, tried: Collection[str]) -> list[Work
         if worker.at.role is Role.DECODE
         and worker.at.revision == prefill.at.revision
         and worker.state in ASKABLE
-        and not {worker.at.name, name(prefill.at, worker.at)} & set(tried)
+        and not {worker.at.name, name(prefill.at.name, worker.at.name)} & set(tried)
     ]
 
 
-def name(prefill: Address, decode: Address) -> str:
-    """What people call a pair."""
-    return f"{prefill.name}+{decode.name}"
+def name(prefill: str, decode: str) -> str:
+    """What people call a pair of two names."""
+    return f"{prefill}+{decode}"
 
 
 def with_room(body: bytes, prefill: Address, room: int) -> bytes:

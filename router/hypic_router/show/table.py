@@ -9,6 +9,8 @@ def published(fleet: Fleet, now_s: float) -> list[dict[str, object]]:
         {
             "name": worker.at.name,
             "url": worker.at.url,
+            "role": worker.at.role.value,
+            "revision": worker.at.revision,
             "state": worker.state.value,
             "draining": worker.state is State.DRAINING,
             "reason": worker.reason,

@@ -39,6 +39,7 @@ class Reading:
         self._proceed = proceed
         self._incoming: Request | None = None
         self._fruitless_bytes = 0
+        self._unparsed_bytes = 0
         self.on_message_begin()
 
     @property
@@ -57,11 +58,13 @@ class Reading:
         Raises:
             BadHttpError: they are not HTTP/1.1, or too many.
         """
+        if self._unparsed_bytes:
+            return self._feed_unparsed(data)
         self._fruitless_bytes += len(data)
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            return False  # it is answered as if no other protocol had been offered
+        except httptools.HttpParserUpgrade as offer:
+            return self._feed_unparsed(data[offer.args[0] :])
         except httptools.HttpParserCallbackError as error:
             raise _cause(error) from error
         except httptools.HttpParserError as error:
@@ -70,6 +73,23 @@ class Reading:
             raise HeadTooLargeError
         if self._incoming is not None:
             self._incoming.body.wake()
+        return True
+
+    def _feed_unparsed(self, data: bytes) -> bool:
+        """The body of a request that offers another protocol, which llhttp takes for that protocol.
+
+        It is answered as if nothing had been offered, and is the last one on its connection.
+        """
+        if self._incoming is None:
+            return False
+        piece = data[: self._unparsed_bytes]
+        self._unparsed_bytes -= len(piece)
+        self._incoming.body.feed(piece)
+        if not self._unparsed_bytes:
+            self._incoming.body.finish()
+            self._incoming = None
+            return False
+        self._incoming.body.wake()
         return True
 
     def fail(self, error: BadHttpError) -> bool:
@@ -102,8 +122,9 @@ class Reading:
         if self._head_bytes > self._most_bytes:
             raise HeadTooLargeError
         self._fruitless_bytes = 0
-        self._incoming = self._request()
-        self._begun(self._incoming)
+        request = self._request()
+        self._begun(request)
+        self._incoming = request
 
     def on_body(self, data: bytes) -> None:
         """A piece of the body."""
@@ -115,6 +136,11 @@ class Reading:
         """The body is whole."""
         self._fruitless_bytes = 0
         assert self._incoming is not None
+        if self._parser.should_upgrade() and self._incoming.length != 0:
+            if self._incoming.length is None:
+                raise BadHttpError("another protocol and a body in chunks do not go together")
+            self._unparsed_bytes = self._incoming.length
+            return
         self._incoming.body.finish()
         self._incoming = None
 

@@ -10,6 +10,7 @@ import pytest
 from hypic_router.settings import Limits
 
 from ...support.fake_engine import (
+    END,
     SSE_HEAD,
     FakeEngine,
     breaks_off,
@@ -18,6 +19,7 @@ from ...support.fake_engine import (
     resets_at_once,
     says,
     streams_for_ever,
+    token,
 )
 from ...support.fake_pair import Rooms
 from ...support.routers import chat, routing
@@ -136,7 +138,7 @@ async def test_a_leg_that_cannot_be_reached_costs_seconds_at_most(role):
 
 @pytest.mark.parametrize("role", ["prefill", "decode"])
 async def test_a_failed_transfer_is_tried_with_another_pair(role):
-    async with pairs(2, 2) as (router, rooms, ones, twos):
+    async with pairs(2, 2) as (router, _, ones, twos):
         failed = plain(500, {"message": "KVTransferError: session blacklisted"})
         (ones if role == "prefill" else twos)[0].behave = says(failed)
         replies = [await router.chat(f"{i}") for i in range(6)]
@@ -174,14 +176,13 @@ async def test_a_prompt_that_never_arrives_at_decode_is_given_up_after_the_limit
 async def test_a_stream_outlives_its_prefill():
     async with pairs() as (router, rooms, (one,), (two,)):
         go = asyncio.Event()
-        ends = two.behave
 
         async def streams(turn):
-            await turn.send(SSE_HEAD, event({"choices": []}))
+            await turn.send(SSE_HEAD, event(token("a")))
             await go.wait()
-            return await ends(turn)
+            await turn.send(event(token("b", "stop")), event(b"[DONE]"), END)
 
-        one.behave, two.behave = resets_after(go), streams_then_done(go)
+        one.behave, two.behave = rooms.held, streams
         async with Call(router.url, CHAT, chat(stream=True)) as call:
             await call.head()
             pieces = call.pieces()
@@ -246,7 +247,7 @@ async def test_tokenizing_needs_one_engine_only():
     async with pairs() as (router, _, (one,), (two,)):
         reply = await ask(router.url, "/tokenize", {"prompt": "abc"})
         assert (reply.status, reply.json()["count"]) == (200, 3)
-        assert "bootstrap_room" not in [r for r in one.seen if r.path == "/tokenize"][0].json()
+        assert "bootstrap_room" not in next(r for r in one.seen if r.path == "/tokenize").json()
         assert not [r for r in two.seen if r.path == "/tokenize"]
 
 

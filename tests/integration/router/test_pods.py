@@ -235,12 +235,22 @@ async def test_a_pod_that_vanishes_is_gone_within_a_second(cluster, way):
     assert await cluster.chosen() == {f"{cluster.name}-1"}
 
 
-async def test_pods_of_other_clusters_and_roles_are_not_engines_of_ours(cluster):
+async def test_pods_of_other_clusters_are_not_engines_of_ours(cluster):
     cluster.start(2, "127.0.0.2", **{"serving.hypic.dev/cluster": "another"})
-    cluster.start(3, "127.0.0.2", **{"serving.hypic.dev/role": "decode"})
     cluster.annotate(0, "soon")
     await cluster.become("draining", "ready")
     assert len((await cluster.router.fleet())["engines"]) == 2
+
+
+async def test_a_decode_pod_is_known_by_its_role_and_never_asked_alone(cluster):
+    cluster.start(2, "127.0.0.2", **{"serving.hypic.dev/role": "decode"})
+
+    async def roles():
+        shown = [engine["role"] for engine in (await cluster.router.fleet())["engines"]]
+        return sorted(shown) == ["both", "both", "decode"]
+
+    await eventually(roles)
+    assert f"{cluster.name}-2" not in await cluster.chosen()
 
 
 async def test_a_new_pod_of_an_old_name_starts_with_an_empty_cache(cluster):

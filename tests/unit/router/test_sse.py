@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hypic_router.core import sse
 from hypic_router.core.sse import LONGEST_HELD_BYTES, Tail, error_body, error_event, passed
 
 STREAM = b"".join(
@@ -58,3 +59,19 @@ def test_an_error_has_openais_shape_and_one_line():
     assert b"\n" not in body
     assert json.loads(body)["error"]["type"] == "k"
     assert error_event(body) == b"data: " + body + b"\n\n"
+
+
+@pytest.mark.parametrize(
+    ("events", "failed"),
+    [
+        (b'data: {"choices": []}\n\n', False),
+        (b'data: {"error": {"message": "too long", "code": 400}}\n\n', False),
+        (b'data: {"error": {"message": "gone", "code": 500}}\n\ndata: [DONE]\n\n', True),
+        (b'data: {"error": {"message": "gone", "code": "500"}}\n\n', True),
+        (b'data: {"error": "gone"}\n\n', True),
+        (b'data: {"error": {"code": null}}\n\n', True),
+        (b'data: {"error"', True),
+    ],
+)
+def test_a_stream_that_begins_with_an_error_of_the_engine_has_failed(events, failed):
+    assert sse.failed(events) is failed
