@@ -11,8 +11,8 @@ import uvloop
 
 from . import flags, logs
 from .app import Front, Running
-from .back import Back
 from .asking.relay import Tools
+from .back import Back
 from .core.workers import Address
 from .discovery import static
 from .discovery.pods import Pods

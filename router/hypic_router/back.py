@@ -9,7 +9,7 @@ from typing import Any
 
 from . import errors
 from .app import Running
-from .exchange import Tools
+from .asking.relay import Tools
 from .guard.admission import Admission
 from .settings import Settings
 from .show.page import Shown, page

@@ -74,9 +74,9 @@ async def test_a_long_body_stalls_nobody_and_its_segments_are_known(router, engi
 
     async def watch():
         while True:
-            began_s = time.monotonic()
+            began_s = time.thread_time()  # not the clock: other processes may have the core
             await asyncio.sleep(0.001)
-            stalls.append(time.monotonic() - began_s)
+            stalls.append(time.thread_time() - began_s)
 
     raw = json.dumps({"input_ids": ids, "sampling_params": params}).encode()
     watching = asyncio.create_task(watch())
@@ -85,7 +85,7 @@ async def test_a_long_body_stalls_nobody_and_its_segments_are_known(router, engi
     assert reply.status == 200
     assert "of 2 segments" in reply.header("x-hypic-choice")
     assert engine.generated[0].body == raw
-    assert max(stalls) < 0.5
+    assert max(stalls) < 0.1
 
 
 async def test_a_long_body_that_is_wrong_gets_400_that_names_the_field(router, engine):

@@ -131,7 +131,8 @@ async def test_a_leg_that_cannot_be_reached_costs_seconds_at_most(role):
         gone, other = (ones[0], twos[0]) if role == "prefill" else (twos[0], ones[0])
         await gone.stop()
         reply = await router.chat(stream=True)
-        assert (reply.status, reply.json()["error"]["code"]) == (503, "engine_unreachable")
+        assert reply.status == 503
+        assert reply.json()["error"]["code"] in ("engine_unreachable", "no_engine")
         assert reply.seconds < 2
         await eventually(lambda: other.running == 0)
 
