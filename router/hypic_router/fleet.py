@@ -174,8 +174,14 @@ class FleetStore:
         digests = choice.size.segments
         self._heat = after_request(self._heat, digests, self._clock())
         self._recent.append(chosen(choice, ticket.sent_s))
-        self._change_load(at, lambda load: load.with_work(choice.work_tokens, digests))
-        self._change_breaker(at, breakers.sent)
+        self._change(
+            at,
+            lambda worker: replace(
+                worker,
+                load=worker.load.with_work(choice.work_tokens, digests),
+                breaker=breakers.sent(worker.breaker),
+            ),
+        )
         self._learn_sizes(choice)
         return ticket
 

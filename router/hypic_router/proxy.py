@@ -141,13 +141,18 @@ class Proxy:
             asking = Exchange(self._tools, ticket, call, prompt, told, course.fresh).ask(caller)
         self._tools.metrics.choice.labels(choice.label).inc()
         self._tools.metrics.queue.observe(time.monotonic() - call.received_s)
-        log.debug(
-            "Chose an engine",
-            extra={
-                "engine": choice.worker.at.name,
-                "choice": choice.label,
-                "reason": choice.reason,
-                "request_id": call.request_id,
-            },
-        )
+        if log.isEnabledFor(logging.DEBUG):
+            _log(choice, call)
         return await asking
+
+
+def _log(choice: Choice, call: Call) -> None:
+    log.debug(
+        "Chose an engine",
+        extra={
+            "engine": choice.worker.at.name,
+            "choice": choice.label,
+            "reason": choice.reason,
+            "request_id": call.request_id,
+        },
+    )

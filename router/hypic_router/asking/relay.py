@@ -4,10 +4,8 @@ Begins once something is there to show; how it is waited for is in `exchange`.
 """
 
 import asyncio
-import contextlib
 import re
 import time
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from ..call import Call, Caller, Reply
@@ -84,9 +82,8 @@ class Relay:
         if first.whole:
             data, pairs = headers.readable(answer.status, pairs, first.data)
             reply = await caller.begin(answer.status, pairs, len(data))
-            async with _reading(self._tools.limits.idle_s):
-                await reply.write(data)
-                await reply.end()
+            await reply.write(data)
+            await reply.end()
             problem = None
         else:
             length = None if first.tail is not None else answer.headers.get("content-length")
@@ -104,8 +101,7 @@ class Relay:
     async def _rest(self, answer: Answer, first: First, reply: Reply) -> EngineError | None:
         """Sends what is there and what follows; returns what broke it off."""
         try:
-            async with _reading(self._tools.limits.idle_s):
-                await reply.write(first.data)
+            await reply.write(first.data)
             problem = await self._pump(answer, first.tail, reply)
         except BaseException:
             reply.abort()
@@ -159,16 +155,6 @@ class Relay:
         if counts and self._told.counted:
             self._tools.metrics.actual.inc(sum(counts) if whole else counts[-1])
             self._tools.metrics.predicted.inc(self._told.choice.offer.held_tokens)
-
-
-@contextlib.asynccontextmanager
-async def _reading(limit_s: float) -> AsyncIterator[None]:
-    """Leaves a client that does not read."""
-    try:
-        async with asyncio.timeout(limit_s):
-            yield
-    except TimeoutError:
-        raise ConnectionAbortedError("the client stopped reading") from None
 
 
 async def _end(tail: Tail | None, reply: Reply) -> EngineError | None:

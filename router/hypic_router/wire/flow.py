@@ -12,7 +12,13 @@ NEVER_S = float("inf")
 class Flow:
     """Whether a transport has room, as it tells by ``pause_writing`` and ``resume_writing``."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, patience_s: float) -> None:
+        """Starts with room.
+
+        Args:
+            patience_s: longest wait for some.
+        """
+        self._patience_s = patience_s
         self._full = False
         self._lost = False
         self._waiter: asyncio.Future[None] | None = None
@@ -40,12 +46,21 @@ class Flow:
 
         Raises:
             ConnectionResetError: the connection is gone.
+            ConnectionAbortedError: the other side did not read in time.
         """
-        while self._full and not self._lost:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+        if self._full and not self._lost:
+            await self._emptied()
         if self._lost:
             raise ConnectionResetError("the connection is gone")
+
+    async def _emptied(self) -> None:
+        try:
+            async with asyncio.timeout(self._patience_s):
+                while self._full and not self._lost:
+                    self._waiter = asyncio.get_running_loop().create_future()
+                    await self._waiter
+        except TimeoutError:
+            raise ConnectionAbortedError("the other side stopped reading") from None
 
 
 class Alarm:

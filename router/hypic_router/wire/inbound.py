@@ -36,6 +36,7 @@ class Serving:
         refuse: answers what is no request.
         head_bytes: of a request's line and headers together.
         head_s: for them to arrive.
+        read_s: for a client that does not read to go on.
         open: the connections there are.
     """
 
@@ -43,6 +44,7 @@ class Serving:
     refuse: Callable[[BadHttpError], bytes]
     head_bytes: int
     head_s: float
+    read_s: float
     open: set["Inbound"] = field(default_factory=set)
 
 
@@ -51,7 +53,7 @@ class Inbound(asyncio.Protocol):
 
     def __init__(self, serving: Serving) -> None:
         self._serving = serving
-        self._flow = Flow()
+        self._flow = Flow(patience_s=serving.read_s)
         self._requests = Reading(
             head_bytes=serving.head_bytes,
             begun=self._begun,
@@ -159,8 +161,8 @@ class Inbound(asyncio.Protocol):
 
     async def _answer(self, request: Request) -> None:
         await self._serving.handle(self, request)
-        self._alarm.set_in(IDLE_S)
         await self._flow.room()
+        self._alarm.set_in(IDLE_S)
 
     def _answered(self, task: asyncio.Task[None], request: Request) -> None:
         """What comes after an answer: the next request, or an end."""

@@ -124,7 +124,13 @@ async def listen(handle: Handle, *, host: str, port: int, limits: Limits) -> Lis
     async def answer(inbound: Inbound, request: Request) -> None:
         await handle(Connection(inbound, request))
 
-    serving = Serving(answer, _refusal, head_bytes=limits.header_bytes, head_s=limits.head_s)
+    serving = Serving(
+        answer,
+        _refusal,
+        head_bytes=limits.header_bytes,
+        head_s=limits.head_s,
+        read_s=limits.idle_s,
+    )
     server = await asyncio.get_running_loop().create_server(
         lambda: Inbound(serving), host, port, backlog=BACKLOG
     )
