@@ -13,7 +13,9 @@ from ...support.routers import chat, routing
 from ...support.wire import ask, eventually
 
 CHAT = "/v1/chat/completions"
-IDLE_STREAMS = 10_000
+# A process has two sockets a stream; where the system allows fewer, as many as there may be.
+FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+IDLE_STREAMS = min(10_000, FILES // 2 - 100)
 
 
 async def test_a_storm_of_5xx_is_passed_on_and_not_multiplied():
@@ -41,6 +43,7 @@ class Clients:
             try:
                 reply = await ask(url, CHAT, chat(f"{name}"))
                 self.seen[reply.status] += 1
+                assert reply.status != 503 or reply.header("retry-after")
             except (OSError, asyncio.IncompleteReadError):
                 self.seen["no router"] += 1
                 await asyncio.sleep(0.02)
@@ -63,7 +66,8 @@ async def test_a_flapping_engine_costs_no_request():
     ):
         clients = Clients(router.url, 8)
         for _ in range(4):
-            await eventually(lambda: flapping.running)
+            before = len(flapping.generated)
+            await eventually(lambda n=before: len(flapping.generated) > n)
             await flapping.stop()
             await clients.answered(20)
             await flapping.__aenter__()
@@ -87,7 +91,8 @@ async def test_a_router_that_is_killed_under_load_is_back_with_its_successor():
         async with started(*flags, port=port):
             await clients.answered(50)
             await clients.ended()
-        assert set(clients.seen) == {200, "no router"}
+        # Until its successor has asked the engine, a client hears when to come back.
+        assert set(clients.seen) <= {200, 503, "no router"}
         assert clients.slowest_s < 10
         print(f"router killed: {dict(clients.seen)}, slowest {clients.slowest_s:.2f} s")
 
@@ -133,10 +138,9 @@ class IdleClient(asyncio.Protocol):
 
 @pytest.fixture
 def many_files():
-    """Leave for as many sockets as the test needs; the router takes it from here."""
+    """Leave for as many sockets as there may be; the router's process takes it from here."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    enough = max(before[1], 4 * IDLE_STREAMS)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (enough, enough))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
@@ -146,7 +150,7 @@ async def test_10_000_idle_streams_leave_room_for_others_and_end_whole():
     loop, streams = asyncio.get_running_loop(), set()
     server = await loop.create_server(lambda: IdleEngine(streams), "127.0.0.1", 0, backlog=1_024)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    flags = ("--engines", url, "--max-requests-per-engine", "20000")
+    flags = ("--engines", url, "--max-requests-per-engine", "20000", "--idle-timeout-s", "600")
     async with started(*flags) as router:
         port, clients = int(router.url.rsplit(":", 1)[1]), []
         while len(clients) < IDLE_STREAMS:
