@@ -1,6 +1,7 @@
 """The tiny Qwen3.5 model's numbers in the Qwen3-Next architecture: other names, another order.
 
-A linear layer's projections are two matrices there, grouped by key head.
+A linear layer's projections are two matrices there, grouped by key head. SGLang has no dense layers
+of this architecture, so the MLP is the only expert.
 """
 
 from typing import Any
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from . import qwen3_5 as base
-from .noise import VOCAB
+from .noise import VOCAB, projection
 
 GROUP = base.V_HEADS // base.K_HEADS
 
@@ -25,12 +26,12 @@ def config() -> dict[str, Any]:
         "rope_theta": text["rope_parameters"]["rope_theta"],
         "rope_scaling": None,
         "decoder_sparse_step": 1,
-        "num_experts": 0,
-        "num_experts_per_tok": 0,
+        "num_experts": 1,
+        "num_experts_per_tok": 1,
         "moe_intermediate_size": base.MLP,
-        "shared_expert_intermediate_size": base.MLP,
+        "shared_expert_intermediate_size": 0,
         "norm_topk_prob": True,
-        "mlp_only_layers": list(range(len(base.LAYERS))),
+        "mlp_only_layers": [],
         "torch_dtype": "bfloat16",
     }
 
@@ -57,6 +58,17 @@ def weights() -> dict[str, Tensor]:
     """All tensors by their names in a checkpoint."""
     tensors = base.language_weights()
     for index, kind in enumerate(base.LAYERS):
+        router = f"{base.PREFIX}.layers.{index}.mlp.gate.weight"
+        tensors[router] = projection(router, 1, base.HIDDEN)
         if kind == "linear_attention":
             tensors |= _linear_attention(f"{base.PREFIX}.layers.{index}.linear_attn", tensors)
-    return {name.replace(base.PREFIX, "model"): tensor for name, tensor in tensors.items()}
+    renamed = {base.PREFIX: "model"} | {
+        f"mlp.{part}_proj": f"mlp.experts.0.{part}_proj" for part in ("gate", "up", "down")
+    }
+    return {_renamed(name, renamed): tensor for name, tensor in tensors.items()}
+
+
+def _renamed(name: str, parts: dict[str, str]) -> str:
+    for old, new in parts.items():
+        name = name.replace(old, new)
+    return name

@@ -1,5 +1,7 @@
 """The state-and-transition pass of a fill, as SGLang's chunk kernel does it in bfloat16."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 
@@ -18,14 +20,20 @@ def relative_error(got, expected):
     return float((got.cpu().double() - expected).norm() / expected.norm().clamp(min=1e-6))
 
 
-@pytest.mark.parametrize("n_tokens", LENGTHS)
+@pytest.mark.parametrize("lengths", [*([n] for n in LENGTHS), [100, 3, 64]], ids=str)
 @pytest.mark.parametrize("shape", [QWEN, TINY], ids=str)
-def test_one_pass_gives_state_and_transition(shape, n_tokens):
-    _, *arguments, _ = rule(n_tokens, shape, forget=0.05)
+def test_one_pass_gives_states_and_transitions_of_all_segments(shape, lengths):
+    _, *arguments, _ = rule(sum(lengths), shape, forget=0.05)
     k, v = (x.bfloat16() for x in arguments[:2])
-    seam = min(8, n_tokens // 2)
-    there = (x.cuda() for x in (k, v, *arguments[2:]))
-    exact = operators(*(x.double() for x in (k, v, *arguments[2:])), seam)
-    for got, expected in zip(operators_by_stock_kernel(*there, seam), exact, strict=True):
-        assert got.dtype == torch.float32
-        assert relative_error(got, expected) < TOLERANCE
+    tokens = (k, v, *arguments[2:])
+    seams = [min(8, length // 2) for length in lengths]
+    pairs = zip(lengths, seams, strict=True)
+    inside = torch.cat([torch.arange(length) >= seam for length, seam in pairs])
+    offsets = torch.tensor([0, *lengths]).cumsum(0).int()
+    there = (x.cuda() for x in (*tokens, inside, offsets))
+    states, transitions = operators_by_stock_kernel(*there)
+    for i, (start, end) in enumerate(pairwise(offsets.tolist())):
+        exact = operators(*(x[start:end].double() for x in tokens), seams[i])
+        for got, expected in zip((states[i], transitions[i]), exact, strict=True):
+            assert got.dtype == torch.float32
+            assert relative_error(got, expected) < TOLERANCE

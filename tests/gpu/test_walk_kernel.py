@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -6,7 +8,7 @@ from hypic_engine.ops.walk import walk_pool
 from hypic_engine.ops.walk.kernel import walk_pool as kernel
 from hypic_engine.ops.walk.reference import walk_pool as reference
 
-from ..ops.cases import LENGTHS, Shape, poisoned, pools, rule
+from ..ops.cases import LENGTHS, Shape, delta_walks, rule
 
 QWEN = Shape(16, 32, 128, 128)
 TINY = Shape(2, 4, 64, 64)
@@ -16,64 +18,47 @@ PRECISIONS = ("tf32x3", "ieee")
 CLOSE = {"rtol": 1e-4, "atol": 1e-4}
 
 
-def case(shape, lengths, slots, dtype):
-    """Tokens cut from one wide projection, everything around them NaN."""
-    q, k, v, g, beta, state = rule(sum(lengths), shape, forget=0.2)
-    flat = [x.flatten(1) for x in (q, k, v)]
-    mixed = poisoned(torch.cat(flat, 1).to(dtype)).cuda()
-    sizes = [x.shape[1] for x in flat]
-    tokens = [
-        part.unflatten(1, x.shape[1:])
-        for part, x in zip(mixed.split(sizes, 1), (q, k, v), strict=True)
-    ]
-    gates = (poisoned(x).cuda() for x in (g, beta))
-    offsets = torch.tensor([0, *lengths], device="cuda").cumsum(0).int()
-    index = torch.tensor(slots, dtype=torch.int32, device="cuda")
-    held = (poisoned(pool.to(dtype)).cuda() for pool in pools(shape, 6))
-    return (*tokens, *gates, state.cuda(), offsets, index, *held)
-
-
-def exact(arguments):
-    """The reference in float64 on the same rounded inputs."""
-    wide = [x.double() if x.is_floating_point() else x for x in arguments]
-    return reference(*(x.cpu() for x in wide))
-
-
-def check(got, arguments):
-    for ours, expected in zip(got, exact(arguments), strict=True):
-        assert ours.dtype == torch.float32
-        torch.testing.assert_close(ours.cpu().double(), expected, **CLOSE)
+def check(case, walks=walk_pool, **options):
+    """The kernel against the reference in float64 on the same rounded inputs."""
+    got = case.to("cuda").result(walks, **options)
+    for ours, exact in zip(got, case.to(torch.float64).result(reference), strict=True):
+        torch.testing.assert_close(ours.cpu().double(), exact, **CLOSE)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_kernel_gives_what_the_reference_gives(shape, dtype, precision):
-    arguments = case(shape, [8, 0, 3, 70], [4, 0, -1, 5], dtype)
-    check(kernel(*arguments, precision=precision), arguments)
+    case = delta_walks([[8, 0, 3, 70], [2, 5]], dtype=dtype, shape=shape, last_slot=-1)
+    check(case, kernel, precision=precision)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("n_tokens", LENGTHS)
 def test_every_length_of_a_run(n_tokens, dtype):
-    arguments = case(TINY, [n_tokens], [2], dtype)
-    check(walk_pool(*arguments), arguments)
+    check(delta_walks([[n_tokens]], dtype=dtype, shape=TINY))
 
 
-@pytest.mark.parametrize("lengths", [[8] * 50 + [64], [0] * 7, [1, 0, 2, 0]], ids=str)
-def test_many_segments_and_empty_runs(lengths):
-    arguments = case(QWEN, lengths, [i % 6 for i in range(len(lengths))], torch.bfloat16)
-    check(walk_pool(*arguments), arguments)
+@pytest.mark.parametrize("runs", [[8] * 50 + [64], [0] * 7, [1, 0, 2, 0], [8] * 500], ids=len)
+def test_many_segments_and_empty_runs(runs):
+    check(delta_walks([runs], dtype=torch.bfloat16, shape=QWEN))
 
 
-def test_the_same_walk_gives_the_same_bits_and_changes_no_argument():
-    arguments = case(QWEN, [8, 8, 64], [1, 2, -1], torch.bfloat16)
-    before = [x.clone() for x in arguments]
-    first, second = walk_pool(*arguments), walk_pool(*arguments)
-    for one, other in zip(first, second, strict=True):
+def test_tokens_may_be_slices_of_a_wider_projection():
+    case = delta_walks([[8, 3]], dtype=torch.bfloat16, shape=QWEN).to("cuda")
+    wide = [torch.cat([x, x], -1)[..., : x.shape[-1]] for x in case.tokens[3:]]
+    mixed = torch.cat([x.flatten(1) for x in case.tokens[:3]], 1)
+    parts = mixed.split([x[0].numel() for x in case.tokens[:3]], 1)
+    cut = [part.unflatten(1, x.shape[1:]) for part, x in zip(parts, case.tokens, strict=False)]
+    sliced = replace(case, tokens=(*cut, *wide))
+    for one, other in zip(sliced.result(kernel), case.result(kernel), strict=True):
         assert torch.equal(one, other)
-    for x, copy in zip(arguments, before, strict=True):
-        assert torch.equal(x, copy)
+
+
+def test_the_same_walks_give_the_same_bits():
+    case = delta_walks([[8, 8, 64], [3]], dtype=torch.bfloat16, shape=QWEN).to("cuda")
+    for one, other in zip(case.result(walk_pool), case.result(walk_pool), strict=True):
+        assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize("n_tokens", LENGTHS)

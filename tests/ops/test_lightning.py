@@ -1,12 +1,10 @@
-from itertools import pairwise
-
 import pytest
 import torch
 
 from hypic_engine.ops.lightning import chunked, end_state, recurrent, rotated, walk_pool
 from hypic_engine.ops.lightning.kernel import walk_pool as interpreted
 
-from .cases import LENGTHS, lightning_walk, poisoned, rotary_table
+from .cases import LENGTHS, lightning_walks, rotary_table
 
 CLOSE = {"rtol": 2e-5, "atol": 2e-5}
 SLOPE = torch.tensor([0.25, 0.004, 2.0])
@@ -80,40 +78,49 @@ def test_a_rotated_state_is_the_state_of_tokens_that_stand_there(delta, rotary_d
     assert delta or torch.equal(moved, here)
 
 
-def step_by_step(q, k, v, slope, state, *runs):
-    """The walk in float64, from the definition."""
-    offsets, slots, lengths, deltas, pool, table = runs
-    h, outs = state.double(), []
-    for i, (start, end) in enumerate(pairwise(offsets.tolist())):
-        out, h = recurrent(*(x[start:end].double() for x in (q, k, v)), slope.double(), h)
-        outs.append(out)
-        if slots[i] >= 0:
-            added = rotated(pool[slots[i]].double(), deltas[i : i + 1], table)
-            h = h * torch.exp(-slope.double() * lengths[i])[:, None, None] + added
-    return torch.cat(outs), h
+def by_definition(case):
+    """All walks in float64, token by token."""
+    out, states = case.out.double(), case.states.double()
+    *tokens, slope = (x.double() for x in case.tokens)
+    pool, table = case.stored
+    for slot, steps in zip(case.slots.tolist(), case.runs, strict=True):
+        h = states[slot]
+        for start, end, segment, length, delta in steps:
+            out[start:end], h = recurrent(*(x[start:end] for x in tokens), slope, h)
+            if segment >= 0:
+                added = rotated(pool[segment].double(), torch.tensor([delta]), table)
+                h = h * torch.exp(-slope * length)[:, None, None] + added
+        states[slot] = h
+    return out, states
+
+
+WALKS = {
+    "one": [[8]],
+    "empty": [[0]],
+    "four runs": [[8, 0, 3, 70]],
+    "three walks": [[8], [0, 5], [1, 1, 40]],
+    "500 segments": [[1] * 500],
+}
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize(
-    "runs", [[8], [0], [8, 0, 3, 70], [1] * 2, [1] * 500], ids=["1", "empty", "4", "2", "500"]
-)
-def test_a_walk_alternates_tokens_and_stored_states(runs, dtype):
-    arguments = lightning_walk(runs, dtype=dtype)
-    for got, expected in zip(walk_pool(*arguments), step_by_step(*arguments), strict=True):
-        assert got.dtype == torch.float32
+@pytest.mark.parametrize("walks", WALKS.values(), ids=WALKS)
+def test_walks_alternate_tokens_and_stored_states(walks, dtype):
+    case = lightning_walks(walks, dtype=dtype)
+    for got, expected in zip(case.result(walk_pool), by_definition(case), strict=True):
         torch.testing.assert_close(got.double(), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_what_lies_around_the_tokens_is_never_read():
-    q, k, v, *rest = lightning_walk([8, 3], dtype=torch.float32)
-    spoiled = (poisoned(q), poisoned(k), poisoned(v), *rest)
-    for got, expected in zip(walk_pool(*spoiled), walk_pool(q, k, v, *rest), strict=True):
-        assert torch.equal(got, expected)
+def test_tokens_and_states_of_no_walk_are_left_alone():
+    case = lightning_walks([[8], [3]], dtype=torch.float32)
+    out, states = case.result(walk_pool)
+    assert torch.equal(out[8], case.out[8])
+    assert torch.equal(states[[0, 3]], case.states[[0, 3]])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("sizes", [(2, 16, 24, 8), (1, 24, 8, 24)], ids=str)
+@pytest.mark.parametrize("sizes", [(2, 16, 24, 8), (1, 24, 8, 24), (1, 16, 8, 0)], ids=str)
 def test_the_kernel_gives_what_the_reference_gives(sizes, dtype):
-    arguments = lightning_walk([2, 0, 5], dtype=dtype, sizes=sizes, last_slot=-1)
-    for got, expected in zip(interpreted(*arguments), walk_pool(*arguments), strict=True):
+    case = lightning_walks([[2, 0, 5], [1]], dtype=dtype, sizes=sizes, last_slot=-1)
+    for got, expected in zip(case.result(interpreted), case.result(walk_pool), strict=True):
         torch.testing.assert_close(got, expected, **CLOSE)

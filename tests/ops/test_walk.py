@@ -7,7 +7,7 @@ from hypic_engine.ops.delta_rule import operators, recurrent
 from hypic_engine.ops.walk import walk, walk_pool
 from hypic_engine.ops.walk.kernel import walk_pool as interpreted
 
-from .cases import Shape, poisoned, pools, rule, tokens_of
+from .cases import Shape, delta_walks, pools, rule, tokens_of
 
 CLOSE = {"rtol": 2e-5, "atol": 2e-5}
 
@@ -77,37 +77,50 @@ def test_tokens_of_no_run_do_not_exist():
     torch.testing.assert_close(state, expected_state, **CLOSE)
 
 
-def pool_case(shape, lengths, slots, dtype):
-    ends, transitions = (poisoned(pool.to(dtype)) for pool in pools(shape, 6))
-    arguments = rule(sum(lengths), shape)
-    tokens = tuple(poisoned(x.to(dtype)) for x in arguments[:3])
-    gates = tuple(poisoned(x) for x in arguments[3:5])
-    offsets = torch.tensor([0, *lengths]).cumsum(0).int()
-    return (
-        *tokens,
-        *gates,
-        arguments[5],
-        offsets,
-        torch.tensor(slots, dtype=torch.int32),
-        ends,
-        transitions,
-    )
+def by_definition(case):
+    """All walks in float64, one after the other."""
+    out, states = case.out.double(), case.states.double()
+    ends, transitions = case.stored
+    for slot, steps in zip(case.slots.tolist(), case.runs, strict=True):
+        arguments = (*case.tokens, states[slot])
+        runs = [(start, end) for start, end, *_ in steps]
+        chosen = [
+            [pool[segment] if segment >= 0 else None for _, _, segment, *_ in steps]
+            for pool in (ends, transitions)
+        ]
+        read, states[slot] = step_by_step(arguments, runs, *chosen)
+        for start, end in runs:
+            out[start:end] = read[start:end]
+    return out, states
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_a_walk_through_pools_takes_operators_by_their_slots(dtype):
-    arguments = pool_case(Shape(), [8, 0, 3, 70], [4, 0, -1, 5], dtype)
-    ends, transitions = arguments[-2:]
-    runs = [(0, 8), (8, 8), (8, 11), (11, 81)]
-    chosen = [[pool[4], pool[0], None, pool[5]] for pool in (ends, transitions)]
-    expected = step_by_step(arguments[:6], runs, *chosen)
-    for got, want in zip(walk_pool(*arguments), expected, strict=True):
+@pytest.mark.parametrize("walks", [[[8, 0, 3, 70]], [[8], [0, 5], [1, 1, 40]]], ids=["1", "3"])
+def test_walks_take_states_and_operators_by_their_slots(walks, dtype):
+    case = delta_walks(walks, dtype=dtype, shape=Shape(), last_slot=-1)
+    for got, want in zip(case.result(walk_pool), by_definition(case), strict=True):
         torch.testing.assert_close(got.double(), want, **CLOSE)
+
+
+def test_tokens_and_states_of_no_walk_are_left_alone():
+    case = delta_walks([[8], [3]], dtype=torch.float32, shape=Shape())
+    out, states = case.result(walk_pool)
+    assert torch.equal(out[8], case.out[8])
+    assert torch.equal(states[[0, 3]], case.states[[0, 3]])
+    assert not torch.equal(states[1], case.states[1])
+
+
+@pytest.mark.parametrize("n_segments", [1, 2, 500])
+def test_many_segments_in_a_row(n_segments):
+    shape = Shape(1, 1, 16, 8)
+    case = delta_walks([[2] * n_segments], dtype=torch.float32, shape=shape)
+    for got, want in zip(case.result(walk_pool), by_definition(case), strict=True):
+        torch.testing.assert_close(got.double(), want, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("shape", [Shape(1, 2, 16, 24), Shape(1, 1, 24, 8)], ids=str)
 def test_the_kernel_gives_what_the_reference_gives(shape, dtype):
-    arguments = pool_case(shape, [2, 0, 5], [1, 3, -1], dtype)
-    for got, expected in zip(interpreted(*arguments), walk_pool(*arguments), strict=True):
+    case = delta_walks([[2, 0, 5], [1]], dtype=dtype, shape=shape, last_slot=-1)
+    for got, expected in zip(case.result(interpreted), case.result(walk_pool), strict=True):
         torch.testing.assert_close(got, expected, **CLOSE)

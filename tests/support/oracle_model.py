@@ -43,6 +43,7 @@ class Model(ABC):
     prefix: ClassVar[str]
     embedding: ClassVar[str]
     norm_offset: ClassVar[float]
+    mlp_name: ClassVar[str] = "mlp"
 
     def __init__(self, folder: Path) -> None:
         config = json.loads((folder / "config.json").read_text())
@@ -96,8 +97,11 @@ class Model(ABC):
 
     def mlp(self, layer: int, x: Tensor) -> Tensor:
         x = self.norm(x, self.weight(layer, "post_attention_layernorm.weight"))
-        gate, up = (x @ self.weight(layer, f"mlp.{name}_proj.weight").T for name in ("gate", "up"))
-        return (functional.silu(gate) * up) @ self.weight(layer, "mlp.down_proj.weight").T
+        gate, up, down = (
+            self.weight(layer, f"{self.mlp_name}.{name}_proj.weight")
+            for name in ("gate", "up", "down")
+        )
+        return (functional.silu(x @ gate.T) * (x @ up.T)) @ down.T
 
     def attention_output(
         self, layer: int, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, gate: Tensor

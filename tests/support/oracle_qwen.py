@@ -157,9 +157,10 @@ class Qwen(Model):
 
 
 class QwenNext(Qwen):
-    """Qwen3-Next: a linear layer's projections are dealt out by key head."""
+    """Qwen3-Next: projections are dealt out by key head, and the MLP is the only expert."""
 
     prefix = "model"
+    mlp_name = "mlp.experts.0"
 
     @property
     def rope(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Lightning attention's walk on a GPU: one program a head and block of state columns.
+"""Lightning attention's walks on a GPU: one program a walk, head and block of state columns.
 
 Columns of a state never mix, so each program takes its columns through all runs and operators
 alone, the state kept on chip. A stored state is turned while it is loaded. Same results as the
@@ -9,10 +9,11 @@ reference; reads index tensors on the device and never waits for the host.
 # ruff: noqa: ANN001, ANN202, N803, PLR0917
 # mypy: disable-error-code="untyped-decorator,no-untyped-def"
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+
+from ..runs import Runs
 
 COLUMNS = 16
 """State columns of a program."""
@@ -41,23 +42,25 @@ def _walk(
     k,
     v,
     slopes,
-    state,
-    run_offsets,
-    operator_slots,
+    states,
+    slots,
+    first,
+    starts,
+    ends,
+    segments,
     lengths,
     deltas,
     pool,
     cos_sin,
     out,
-    last,
-    n_runs,
     scale,
     q_token,
     k_token,
     v_token,
-    slot_stride,
-    cos_sin_stride,
-    HEADS: tl.constexpr,
+    state_slot,
+    pool_slot,
+    cos_sin_row,
+    out_token,
     DK: tl.constexpr,
     DV: tl.constexpr,
     K_BLOCK: tl.constexpr,
@@ -66,17 +69,18 @@ def _walk(
 ):
     head = tl.program_id(0)
     column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    walk = tl.program_id(2)
     key = tl.arange(0, K_BLOCK)
     is_key, is_column = key < DK, column < DV
     in_tile = is_key[:, None] & is_column[None, :]
-    tile = head * DK * DV + key[:, None] * DV + column[None, :]
     slope = tl.load(slopes + head)
     decay = tl.exp(-slope)
 
-    h = tl.load(state + tile, mask=in_tile, other=0.0).to(tl.float32)
-    start = tl.load(run_offsets)
-    for run in range(n_runs):
-        end = tl.load(run_offsets + run + 1)
+    state = states + tl.load(slots + walk).to(tl.int64) * state_slot
+    state += head * DK * DV + key[:, None] * DV + column[None, :]
+    h = tl.load(state, mask=in_tile, other=0.0).to(tl.float32)
+    for run in range(tl.load(first + walk), tl.load(first + walk + 1)):
+        start, end = tl.load(starts + run), tl.load(ends + run)
         at = start.to(tl.int64)
         for _ in range(start, end):
             keys = tl.load(k + at * k_token + head * DK + key, mask=is_key, other=0.0)
@@ -84,16 +88,16 @@ def _walk(
             value = tl.load(v + at * v_token + head * DV + column, mask=is_column, other=0.0)
             h = h * decay + keys.to(tl.float32)[:, None] * value.to(tl.float32)[None, :]
             read = tl.sum(h * query.to(tl.float32)[:, None], 0) * scale
-            tl.store(out + (at * HEADS + head) * DV + column, read, mask=is_column)
+            read = read.to(out.dtype.element_ty)
+            tl.store(out + at * out_token + head * DV + column, read, mask=is_column)
             at += 1
-        slot = tl.load(operator_slots + run).to(tl.int64)
-        if slot >= 0:
-            base = pool + slot * slot_stride + head * DK * DV
-            angles = cos_sin + tl.load(deltas + run) * cos_sin_stride
+        segment = tl.load(segments + run).to(tl.int64)
+        if segment >= 0:
+            base = pool + segment * pool_slot + head * DK * DV
+            angles = cos_sin + tl.load(deltas + run) * cos_sin_row
             added = _turned_tile(base, key, column, in_tile, angles, DV, ROTARY)
             h = h * tl.exp(-slope * tl.load(lengths + run)) + added
-        start = end
-    tl.store(last + tile, h, mask=in_tile)
+    tl.store(state, h.to(states.dtype.element_ty), mask=in_tile)
 
 
 def walk_pool(
@@ -101,47 +105,46 @@ def walk_pool(
     k: Tensor,
     v: Tensor,
     slope: Tensor,
-    state: Tensor,
-    run_offsets: Tensor,
-    operator_slots: Tensor,
-    lengths: Tensor,
-    deltas: Tensor,
+    states: Tensor,
+    slots: Tensor,
+    runs: Runs,
     pool: Tensor,
     cos_sin: Tensor,
-) -> tuple[Tensor, Tensor]:
-    """The walk.
+    out: Tensor,
+) -> None:
+    """The walks.
 
     Tokens may lie any distance apart, so that slices of a layer's projection need no copy; heads
     and dimensions must be contiguous within a token and within a slot.
     """
-    assert all(x[:1].is_contiguous() for x in (q, k, v, pool, cos_sin))
+    assert all(x[:1].is_contiguous() for x in (q, k, v, states, pool, cos_sin, out))
     assert slope.is_contiguous()
-    n_tokens, n_heads, dv = v.shape
+    n_heads, dv = v.shape[1:]
     dk = k.shape[2]
-    out = torch.empty(n_tokens, n_heads, dv, dtype=torch.float32, device=v.device)
-    last = torch.empty(n_heads, dk, dv, dtype=torch.float32, device=v.device)
-    _walk[(n_heads, triton.cdiv(dv, COLUMNS))](
+    _walk[(n_heads, triton.cdiv(dv, COLUMNS), len(runs))](
         q,
         k,
         v,
         slope,
-        state.contiguous(),
-        run_offsets,
-        operator_slots,
-        lengths,
-        deltas,
+        states,
+        slots,
+        runs.first,
+        runs.starts,
+        runs.ends,
+        runs.segments,
+        runs.lengths,
+        runs.deltas,
         pool,
         cos_sin,
         out,
-        last,
-        operator_slots.shape[0],
         dk**-0.5,
         q.stride(0),
         k.stride(0),
         v.stride(0),
+        states.stride(0),
         pool.stride(0),
         cos_sin.stride(0),
-        HEADS=n_heads,
+        out.stride(0),
         DK=dk,
         DV=dv,
         K_BLOCK=triton.next_power_of_2(dk),
@@ -149,4 +152,3 @@ def walk_pool(
         ROTARY=cos_sin.shape[1],
         num_warps=4,
     )
-    return out, last

@@ -9,13 +9,12 @@ Shapes everywhere: q, k [T, H, DK]; v [T, H, DV]; slope [H], positive; state [H,
 in float32, or in float64 when given float64.
 """
 
-from itertools import pairwise
-
 import torch
 from torch import Tensor
 
 from ..delta_rule.inputs import working
 from ..move_keys.reference import turn
+from ..runs import Runs
 
 CHUNK = 64
 
@@ -87,27 +86,30 @@ def rotated(state: Tensor, delta: Tensor, cos_sin: Tensor) -> Tensor:
     return keys.reshape(state.mT.shape).mT
 
 
-def walk_pool(  # noqa: PLR0917 - what the rule takes, then the runs
+def walk_pool(  # noqa: PLR0917 - what the rule takes, then the walks
     q: Tensor,
     k: Tensor,
     v: Tensor,
     slope: Tensor,
-    state: Tensor,
-    run_offsets: Tensor,
-    operator_slots: Tensor,
-    lengths: Tensor,
-    deltas: Tensor,
+    states: Tensor,
+    slots: Tensor,
+    runs: Runs,
     pool: Tensor,
     cos_sin: Tensor,
-) -> tuple[Tensor, Tensor]:
-    """Runs of tokens and stored states in turn; arguments as in the package."""
-    h, outs = working(state), [v.new_zeros(0, *v.shape[1:], dtype=working(v).dtype)]
-    for i, (start, end) in enumerate(pairwise(run_offsets.tolist())):
-        own = slice(start, end)
-        out, h = chunked(q[own], k[own], v[own], slope, h)
-        outs.append(out)
-        slot = int(operator_slots[i])
-        if slot >= 0:
-            decay = _decay(slope, lengths[i])[:, None, None]
-            h = h * decay + rotated(pool[slot], deltas[i : i + 1], cos_sin).to(h.dtype)
-    return torch.cat(outs), h
+    out: Tensor,
+) -> None:
+    """All walks of a batch; arguments as in the package."""
+    for slot, steps in zip(slots.tolist(), runs, strict=True):
+        h = working(states[slot])
+        for start, end, segment, length, delta in steps:
+            own = slice(start, end)
+            read, h = chunked(q[own], k[own], v[own], slope, h)
+            out[own] = read.to(out.dtype)
+            if segment >= 0:
+                n_tokens, later = (
+                    torch.tensor(length, device=h.device),
+                    runs.deltas.new_tensor([delta]),
+                )
+                decay = _decay(slope, n_tokens)[:, None, None]
+                h = h * decay + rotated(pool[segment], later, cos_sin).to(h.dtype)
+        states[slot] = h.to(states.dtype)

@@ -1,4 +1,4 @@
-"""The walk on a GPU: one program a value head and block of state rows, the state kept on chip.
+"""The walks on a GPU: one program a walk, value head and block of state rows, the state on chip.
 
 Rows of a state never mix, so each program takes its rows through all runs and operators alone. Same
 results as the reference; reads index tensors on the device and never waits for the host.
@@ -8,12 +8,12 @@ results as the reference; reads index tensors on the device and never waits for 
 # ruff: noqa: ANN001, ANN202, N803, PLR0917
 # mypy: disable-error-code="untyped-decorator,no-untyped-def"
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from ..delta_rule.inputs import NORM_EPS
+from ..runs import Runs
 
 ROWS = 16
 """State rows of a program: the least that tensor cores multiply."""
@@ -31,23 +31,25 @@ def _walk(
     v,
     g,
     beta,
-    state,
-    run_offsets,
-    operator_slots,
+    states,
+    slots,
+    first,
+    starts,
+    ends,
+    segments,
     s_pool,
     t_pool,
     out,
-    last,
-    n_runs,
     scale,
     q_token,
     k_token,
     v_token,
     g_token,
     beta_token,
+    state_slot,
     s_slot,
     t_slot,
-    HEADS: tl.constexpr,
+    out_token,
     GROUP: tl.constexpr,
     DK: tl.constexpr,
     DV: tl.constexpr,
@@ -58,17 +60,18 @@ def _walk(
 ):
     head = tl.program_id(0)
     row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    walk = tl.program_id(2)
     column = tl.arange(0, K_BLOCK)
     is_row, is_column = row < DV, column < DK
-    tile = row[:, None] * DK + column[None, :]
+    tile = head * DV * DK + row[:, None] * DK + column[None, :]
     in_tile = is_row[:, None] & is_column[None, :]
-    square = column[:, None] * DK + column[None, :]
+    square = head * DK * DK + column[:, None] * DK + column[None, :]
     in_square = is_column[:, None] & is_column[None, :]
 
-    h = tl.load(state + head * DV * DK + tile, mask=in_tile, other=0.0).to(tl.float32)
-    start = tl.load(run_offsets)
-    for run in range(n_runs):
-        end = tl.load(run_offsets + run + 1)
+    state = states + tl.load(slots + walk).to(tl.int64) * state_slot + tile
+    h = tl.load(state, mask=in_tile, other=0.0).to(tl.float32)
+    for run in range(tl.load(first + walk), tl.load(first + walk + 1)):
+        start, end = tl.load(starts + run), tl.load(ends + run)
         at = start.to(tl.int64)
         for _ in range(start, end):
             key_at = (head // GROUP) * DK + column
@@ -82,18 +85,16 @@ def _walk(
             h = h * decay
             written = strength * (value.to(tl.float32) - tl.sum(h * key[None, :], 1))
             h += written[:, None] * key[None, :]
-            read = tl.sum(h * query[None, :], 1)
-            tl.store(out + (at * HEADS + head) * DV + row, read, is_row)
+            read = tl.sum(h * query[None, :], 1).to(out.dtype.element_ty)
+            tl.store(out + at * out_token + head * DV + row, read, is_row)
             at += 1
-        slot = tl.load(operator_slots + run).to(tl.int64)
-        if slot >= 0:
-            t_at = t_pool + slot * t_slot + head * DK * DK
-            s_at = s_pool + slot * s_slot + head * DV * DK
-            transition = tl.load(t_at + square, mask=in_square, other=0.0).to(tl.float32)
-            end_state = tl.load(s_at + tile, mask=in_tile, other=0.0).to(tl.float32)
+        segment = tl.load(segments + run).to(tl.int64)
+        if segment >= 0:
+            t_at, s_at = t_pool + segment * t_slot + square, s_pool + segment * s_slot + tile
+            transition = tl.load(t_at, mask=in_square, other=0.0).to(tl.float32)
+            end_state = tl.load(s_at, mask=in_tile, other=0.0).to(tl.float32)
             h = tl.dot(h, transition, input_precision=PRECISION) + end_state
-        start = end
-    tl.store(last + head * DV * DK + tile, h, mask=in_tile)
+    tl.store(state, h.to(states.dtype.element_ty), mask=in_tile)
 
 
 def walk_pool(
@@ -102,47 +103,48 @@ def walk_pool(
     v: Tensor,
     g: Tensor,
     beta: Tensor,
-    state: Tensor,
-    run_offsets: Tensor,
-    operator_slots: Tensor,
+    states: Tensor,
+    slots: Tensor,
+    runs: Runs,
     S_pool: Tensor,
     T_pool: Tensor,
+    out: Tensor,
     *,
     precision: str = "tf32x3",
-) -> tuple[Tensor, Tensor]:
-    """The walk; `precision` is that of the product of state and transition.
+) -> None:
+    """The walks; `precision` is that of the product of state and transition.
 
     Tokens may lie any distance apart, so that slices of a layer's mixed projection need no copy;
     heads and dimensions must be contiguous within a token and within a slot.
     """
-    assert all(x[:1].is_contiguous() for x in (q, k, v, g, beta, S_pool, T_pool))
-    n_tokens, n_heads, dv = v.shape
+    assert all(x[:1].is_contiguous() for x in (q, k, v, g, beta, states, S_pool, T_pool, out))
+    n_heads, dv = v.shape[1:]
     n_key_heads, dk = k.shape[1:]
-    out = torch.empty(n_tokens, n_heads, dv, dtype=torch.float32, device=v.device)
-    last = torch.empty(n_heads, dv, dk, dtype=torch.float32, device=v.device)
-    _walk[(n_heads, triton.cdiv(dv, ROWS))](
+    _walk[(n_heads, triton.cdiv(dv, ROWS), len(runs))](
         q,
         k,
         v,
         g,
         beta,
-        state.contiguous(),
-        run_offsets,
-        operator_slots,
+        states,
+        slots,
+        runs.first,
+        runs.starts,
+        runs.ends,
+        runs.segments,
         S_pool,
         T_pool,
         out,
-        last,
-        operator_slots.shape[0],
         dk**-0.5,
         q.stride(0),
         k.stride(0),
         v.stride(0),
         g.stride(0),
         beta.stride(0),
+        states.stride(0),
         S_pool.stride(0),
         T_pool.stride(0),
-        HEADS=n_heads,
+        out.stride(0),
         GROUP=n_heads // n_key_heads,
         DK=dk,
         DV=dv,
@@ -152,4 +154,3 @@ def walk_pool(
         PRECISION=precision,
         num_warps=8,
     )
-    return out, last

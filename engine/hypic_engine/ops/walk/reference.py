@@ -5,12 +5,12 @@ are applied in order. Arguments and shapes as in `delta_rule`.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from torch import Tensor
 
 from ..delta_rule.chunks import Pair, chunk_maps, compose, cut, outputs
 from ..delta_rule.inputs import working
+from ..runs import Runs
 
 
 def walk(  # noqa: PLR0917 - what the rule takes, then the runs
@@ -56,15 +56,21 @@ def walk_pool(  # noqa: PLR0917
     v: Tensor,
     g: Tensor,
     beta: Tensor,
-    state: Tensor,
-    run_offsets: Tensor,
-    operator_slots: Tensor,
+    states: Tensor,
+    slots: Tensor,
+    runs: Runs,
     S_pool: Tensor,  # noqa: N803
     T_pool: Tensor,  # noqa: N803
-) -> tuple[Tensor, Tensor]:
-    """`walk` with runs and operators given by index tensors, as the kernel takes them."""
-    offsets, slots = run_offsets.tolist(), operator_slots.tolist()
-    runs = list(pairwise(offsets))
-    S = [S_pool[slot] if slot >= 0 else None for slot in slots]  # noqa: N806
-    T = [T_pool[slot] if slot >= 0 else None for slot in slots]  # noqa: N806
-    return walk(q, k, v, g, beta, state, runs, S, T)
+    out: Tensor,
+) -> None:
+    """All walks of a batch; arguments as in the package."""
+    for slot, steps in zip(slots.tolist(), runs, strict=True):
+        low, high = steps[0][0], max(end for _, end, *_ in steps)
+        S = [S_pool[segment] if segment >= 0 else None for _, _, segment, *_ in steps]  # noqa: N806
+        T = [T_pool[segment] if segment >= 0 else None for _, _, segment, *_ in steps]  # noqa: N806
+        own = slice(low, high)
+        spans = [(start - low, end - low) for start, end, *_ in steps]
+        read, last = walk(q[own], k[own], v[own], g[own], beta[own], states[slot], spans, S, T)
+        states[slot] = last.to(states.dtype)
+        for (start, end, *_), (first, stop) in zip(steps, spans, strict=True):
+            out[start:end] = read[first:stop].to(out.dtype)

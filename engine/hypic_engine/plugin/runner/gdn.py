@@ -44,26 +44,36 @@ class GatedDelta:
         q, k, v = _split(layer, mixed)
         g, beta = gdn_backend.fused_gdn_gating(layer.A_log, inputs.a, inputs.b, layer.dt_bias)
         out = torch.empty_like(v)
-        for part in plan.walks:
-            own = slice(*part.tokens)
-            before, state = walk.walk_pool(
-                q[0, own],
-                k[0, own],
-                v[0, own],
-                g[0, own],
-                beta[0, own],
-                cache.temporal[slots[part.row]].float(),
-                part.run_offsets,
-                part.operators,
+        if plan.walks is not None:
+            walk.walk_pool(
+                q[0],
+                k[0],
+                v[0],
+                g[0],
+                beta[0],
+                cache.temporal,
+                slots[plan.walk_rows],
+                plan.walks,
                 pool.states[index],
                 pool.transitions[index],
+                out[0],
             )
-            out[0, own] = before.to(out.dtype)
-            cache.temporal[slots[part.row]] = state.to(cache.temporal.dtype)
         _last_runs(stock, plan, cache.temporal, slots, (q, k, v, g, beta), out)
-        for row in plan.kept:
-            _store(pool, index, row, k, v, g, beta, tails, composes=self._composes)
+        if plan.kept is not None:
+            self._keep(plan.kept, index, (k[0], v[0], g[0], beta[0]), tails)
         return out
+
+    def _keep(
+        self, kept: Kept, index: int, inputs: tuple[Tensor, Tensor, Tensor, Tensor], tails: Tensor
+    ) -> None:
+        pool, operators = self._pool, kept.operators
+        states, transitions = _operators(*inputs, kept)
+        if not self._composes:
+            size = transitions.shape[-1]
+            transitions = torch.eye(size, device=states.device).expand_as(transitions)
+        pool.states[index][operators] = states.to(pool.states.dtype)
+        pool.transitions[index][operators] = transitions.to(pool.transitions.dtype)
+        pool.tails[index][operators] = tails[kept.virtual_rows]
 
 
 def _convolve(
@@ -125,56 +135,55 @@ def _last_runs(
         out[:, tokens] = result
 
 
-def _store(
-    pool: OperatorPool,
-    index: int,
-    row: Kept,
-    k: Tensor,
-    v: Tensor,
-    g: Tensor,
-    beta: Tensor,
-    tails: Tensor,
-    *,
-    composes: bool,
-) -> None:
-    own = slice(*row.tokens)
-    operators = operators_by_stock_kernel if runs_kernel(k) else delta_rule.operators
-    state, transition = operators(k[0, own], v[0, own], g[0, own], beta[0, own], row.seam)
-    pool.states[index, row.operator] = state.to(pool.states.dtype)
-    if not composes:
-        transition = torch.eye(transition.shape[-1], device=transition.device)
-    pool.transitions[index, row.operator] = transition.to(pool.transitions.dtype)
-    pool.tails[index, row.operator] = tails[row.virtual_row]
+def _operators(k: Tensor, v: Tensor, g: Tensor, beta: Tensor, kept: Kept) -> tuple[Tensor, Tensor]:
+    """End states [K, HV, DV, DK] and transitions [K, HV, DK, DK] of the kept rows."""
+    if runs_kernel(k):
+        k, v, g, beta = (x[kept.tokens] for x in (k, v, g, beta))
+        return operators_by_stock_kernel(k, v, g, beta, kept.inside, kept.offsets)
+    pairs = [
+        delta_rule.operators(k[own], v[own], g[own], beta[own], seam)
+        for *span, seam in kept.spans
+        for own in [slice(*span)]
+    ]
+    states, transitions = (torch.stack(part) for part in zip(*pairs, strict=True))
+    return states, transitions
 
 
 def operators_by_stock_kernel(
-    k: Tensor, v: Tensor, g: Tensor, beta: Tensor, seam: int
+    k: Tensor, v: Tensor, g: Tensor, beta: Tensor, inside: Tensor, offsets: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """`delta_rule.operators` by SGLang's chunk kernel, in one pass.
+    """`delta_rule.operators` of several segments by SGLang's chunk kernel, in one pass.
 
-    Rows of a state are independent, so DV rows from zero with the segment's values and DK rows from
+    Rows of a state are independent, so DV rows from zero with a segment's values and DK rows from
     the identity with zero values give state and transition together.
+
+    Args:
+        k: [F, HK, DK] of all segments back to back; v [F, HV, DV], g and beta [F, HV] alike.
+        v: values.
+        g: log decay.
+        beta: write strength.
+        inside: bool [F]; other tokens are made to do nothing.
+        offsets: int32 [K + 1], where the segments lie.
     """
     from sglang.srt.layers.attention.fla.chunk import chunk_gated_delta_rule  # noqa: PLC0415
 
     (n_tokens, n_heads, d_value), d_key = v.shape, k.shape[-1]
-    g, beta = g.clone(), beta.clone()
-    g[:seam] = 0
-    beta[:seam] = 0
+    n_segments = offsets.shape[0] - 1
     values = torch.cat([v, v.new_zeros(n_tokens, n_heads, d_key)], dim=-1)
-    state = torch.zeros(1, n_heads, d_value + d_key, d_key, dtype=torch.float32, device=v.device)
-    state[0, :, d_value:] = torch.eye(d_key, device=v.device)
+    rows = (n_segments, n_heads, d_value + d_key, d_key)
+    state = torch.zeros(rows, dtype=torch.float32, device=v.device)
+    state[:, :, d_value:] = torch.eye(d_key, device=v.device)
     k = k.contiguous()
     chunk_gated_delta_rule(
         q=k[None],
         k=k[None],
         v=values[None],
-        g=g[None],
-        beta=beta[None],
+        g=g.where(inside[:, None], 0.0)[None],
+        beta=beta.where(inside[:, None], 0.0)[None],
         initial_state=state,
-        initial_state_indices=torch.zeros(1, dtype=torch.int32, device=v.device),
-        cu_seqlens=torch.tensor([0, n_tokens], dtype=torch.int32, device=v.device),
+        initial_state_indices=torch.arange(n_segments, dtype=torch.int32, device=v.device),
+        cu_seqlens=offsets,
         head_first=False,
         use_qk_l2norm_in_kernel=True,
     )
-    return state[0, :, :d_value], state[0, :, d_value:]
+    return state[:, :, :d_value], state[:, :, d_value:]

@@ -46,28 +46,26 @@ class Lightning:
         slots = stock.forward_metadata.mamba_cache_indices.to(torch.int64)
         slope = stock.tp_slope[layer.layer_id].flatten()
         out = torch.empty_like(v)
-        for part in plan.walks:
-            own = slice(*part.tokens)
-            before, state = lightning.walk_pool(
-                q[own],
-                k[own],
-                v[own],
+        if plan.walks is not None:
+            lightning.walk_pool(
+                q,
+                k,
+                v,
                 slope,
-                states[slots[part.row]].float(),
-                part.run_offsets,
-                part.operators,
-                part.lengths,
-                part.deltas,
+                states,
+                slots[plan.walk_rows],
+                plan.walks,
                 pool.states[index],
                 self._cos_sin,
+                out,
             )
-            out[own] = before.to(out.dtype)
-            states[slots[part.row]] = state.to(states.dtype)
         self._last_runs(plan, layer, (q, k, v), states, out)
-        for row in plan.kept:
-            own = slice(*row.tokens)
-            end = lightning.end_state(k[own], v[own], slope, row.seam)
-            pool.states[index, row.operator] = end.to(pool.states.dtype)
+        if plan.kept is not None:
+            ends = [
+                lightning.end_state(k[start:end], v[start:end], slope, seam)
+                for start, end, seam in plan.kept.spans
+            ]
+            pool.states[index][plan.kept.operators] = torch.stack(ends).to(pool.states.dtype)
         return out.flatten(1)
 
     def _last_runs(

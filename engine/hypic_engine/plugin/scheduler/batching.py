@@ -18,7 +18,7 @@ from sglang.srt.utils.common import flatten_arrays_to_pinned_cpu, is_pin_memory_
 from ...contract.details import Details
 from ...core.layout import Layout, cacheable
 from ..requests import Capture, Prompt
-from ..runner.plan import ForwardPlan
+from ..runner.planning import forward_plan
 from ..settings import Settings
 from .cache import SegmentCache
 from .fills import Fills
@@ -98,7 +98,7 @@ class Batching:
             batch.prefill_input_ids_cpu = flatten_arrays_to_pinned_cpu(parts, pin)
         batch.hypic_plan = None
         if any(prompts) or any(captures):
-            batch.hypic_plan = ForwardPlan.of(
+            batch.hypic_plan = forward_plan(
                 batch.reqs,
                 prompts,
                 captures,

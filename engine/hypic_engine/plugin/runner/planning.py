@@ -1,0 +1,159 @@
+"""From the requests of a prefill batch to its plan: lists on the host, once a batch, then tensors.
+
+Makes no decision either: layouts say what is computed, entries where the rest lies.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...core.layout import Layout
+from ...ops.runs import Runs
+from ..requests import Capture, Prompt
+from ..settings import Mode
+from .plan import ForwardPlan, Kept, Moves
+
+
+@dataclass(slots=True)
+class _Draft:
+    """Host lists that become the plan, row by row."""
+
+    device: Any
+    positions: list[int] = field(default_factory=list)
+    virtual: list[tuple[int, int, int]] = field(default_factory=list)
+    tails: list[int] = field(default_factory=list)
+    last: list[int] = field(default_factory=list)
+    final: list[tuple[int, int]] = field(default_factory=list)
+    walk_rows: list[int] = field(default_factory=list)
+    walk_ends: list[int] = field(default_factory=list)
+    runs: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    spans: list[tuple[int, int, int]] = field(default_factory=list)
+    kept: list[tuple[int, int]] = field(default_factory=list)
+    sources: list[Tensor] = field(default_factory=list)
+    targets: list[Tensor] = field(default_factory=list)
+    deltas: list[Tensor] = field(default_factory=list)
+
+    def add_plain(self, row: int, n_tokens: int, capture: Capture | None) -> None:
+        start = len(self.positions)
+        self._run(row, 0, n_tokens, tail=0)
+        self._end_row(start)
+        if capture is not None:
+            self.spans.append((start, len(self.positions), capture.seam))
+            self.kept.append((self.last[-1], capture.operator))
+
+    def add_prompt(self, row: int, layout: Layout, prompt: Prompt, mode: Mode) -> None:
+        tail = 0
+        for run, interior, entry in zip(
+            layout.runs[:-1], layout.interiors, prompt.entries, strict=True
+        ):
+            start, delta = len(self.positions), interior.segment.start if mode.moves_keys else 0
+            self._run(row, *run, tail=tail)
+            tail, length = entry.operator, interior.length
+            decays_over = length if mode.composes else 0
+            self.runs.append((start, len(self.positions), tail, decays_over, delta))
+            self.sources.append(entry.slots[interior.seam :])
+            self.deltas.append(torch.full((length,), delta, dtype=torch.int64))
+        self.targets.append(prompt.moved)
+        self.walk_rows.append(row)
+        self.walk_ends.append(len(self.runs))
+        last_start = len(self.positions)
+        self._run(row, *layout.runs[-1], tail=tail)
+        self._end_row(last_start)
+
+    def _run(self, row: int, start: int, end: int, *, tail: int) -> None:
+        if end > start:
+            self.positions.extend(range(start, end))
+            self.virtual.append((row, start, end))
+            self.tails.append(tail)
+
+    def _end_row(self, last_start: int) -> None:
+        self.last.append(len(self.virtual) - 1)
+        self.final.append((last_start, len(self.positions)))
+
+    def int32(self, values: Sequence[int]) -> Tensor:
+        return torch.tensor(values, dtype=torch.int32).to(self.device, non_blocking=True)
+
+    def int64(self, values: Sequence[int]) -> Tensor:
+        return torch.tensor(values, dtype=torch.int64).to(self.device, non_blocking=True)
+
+    def walks(self) -> Runs | None:
+        if not self.runs:
+            return None
+        starts, ends, segments, lengths, deltas = zip(*self.runs, strict=True)
+        return Runs(
+            self.int32([0, *self.walk_ends]),
+            self.int32(starts),
+            self.int32(ends),
+            self.int32(segments),
+            self.int32(lengths),
+            self.int64(deltas),
+        )
+
+    def kept_rows(self) -> Kept | None:
+        if not self.kept:
+            return None
+        tokens = [token for start, end, _ in self.spans for token in range(start, end)]
+        inside = [t >= start + seam for start, end, seam in self.spans for t in range(start, end)]
+        virtual_rows, operators = zip(*self.kept, strict=True)
+        return Kept(
+            self.int64(tokens),
+            torch.tensor(inside).to(self.device, non_blocking=True),
+            self.int32(_offsets([end - start for start, end, _ in self.spans])),
+            tuple(self.spans),
+            self.int64(virtual_rows),
+            self.int64(operators),
+        )
+
+    def moves(self) -> Moves | None:
+        if not self.sources:
+            return None
+        delta = torch.cat(self.deltas).to(self.device, non_blocking=True)
+        return Moves(torch.cat(self.sources), torch.cat(self.targets), delta)
+
+
+def forward_plan(
+    requests: Sequence[Any],
+    prompts: Sequence[Prompt | None],
+    captures: Sequence[Capture | None],
+    *,
+    mode: Mode,
+    device: Any,
+) -> ForwardPlan:
+    """The plan of a batch; prompts and captures are None where a request has none."""
+    draft = _Draft(device)
+    for row, (req, prompt, capture) in enumerate(zip(requests, prompts, captures, strict=True)):
+        if prompt is None:
+            draft.add_plain(row, req.extend_input_len, capture)
+        else:
+            layout = prompt.layout.until(req.fill_len)
+            draft.add_prompt(row, layout, prompt, mode)
+    rows, starts, ends = zip(*draft.virtual, strict=True)
+    lengths = [end - start for start, end in zip(starts, ends, strict=True)]
+    final = [t for start, end in draft.final for t in range(start, end)]
+    return ForwardPlan(
+        positions=draft.int64(draft.positions),
+        virtual_rows=draft.int64(rows),
+        starts=draft.int32(starts),
+        ends=draft.int64(ends),
+        starts_cpu=tuple(starts),
+        ends_cpu=tuple(ends),
+        offsets=draft.int32(_offsets(lengths)),
+        tails=draft.int64(draft.tails),
+        last=draft.int64(draft.last),
+        final_tokens=draft.int64(final) if draft.runs else None,
+        final_offsets=draft.int32(_offsets([end - start for start, end in draft.final])),
+        walks=draft.walks(),
+        walk_rows=draft.int64(draft.walk_rows),
+        kept=draft.kept_rows(),
+        moves=draft.moves(),
+    )
+
+
+def _offsets(lengths: Sequence[int]) -> list[int]:
+    offsets = [0]
+    for length in lengths:
+        offsets.append(offsets[-1] + length)
+    return offsets
