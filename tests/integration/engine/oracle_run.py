@@ -28,7 +28,7 @@ MODES = {
 }
 N_CASES = {DEFAULT: 60}
 N_CASES_OTHERS = 48
-MEMORY = ("--pic-memory-gib", "0.1")
+MEMORY = ("--pic-memory-gib", "0.1", "--mem-fraction-static", "0.5")
 START_TIMEOUT_S = 600
 
 
