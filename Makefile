@@ -12,7 +12,7 @@ ENGINE_RUN = env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=$(CURDIR)/build/engine-si
 # What the router is compared with; no part of the product.
 PEERS := $(HYPIC_CACHE)/peers
 
-.PHONY: help demo test unit ops integration oracle e2e gpu bench-router bench-policies bench-stacks bench-ttft lint types format sync lock engine-site clients images generate check-generated clean
+.PHONY: help demo test unit ops integration oracle e2e gpu bench-router bench-policies bench-found bench-stacks bench-ttft lint types format sync lock engine-site clients images generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -105,6 +105,10 @@ $(PEERS)/stamp: benchmarks/peers.txt | sync
 
 bench-policies: sync ## what each way to choose finds in caches, simulated
 	$(PY) benchmarks/policies.py
+
+bench-found: engine-site ## the same with two real engines on CPU
+	$(PY) benchmarks/found.py $$($(PYTHON3) -m local model) --engine-python $$($(PYTHON3) -m local engine-python) \
+	  --engine-path $(CURDIR)/build/engine-site $(FLAGS)
 
 bench-ttft: engine-site ## time to first token on shuffled documents, against stock SGLang
 	$(ENGINE_RUN) benchmarks/ttft.py $$($(PYTHON3) -m local model)

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 import uvloop
 
 from . import flags, logs
-from .app import Front, Running
+from .app import Front
 from .asking.relay import Tools
 from .back import Back
 from .core.workers import Address
@@ -21,10 +21,12 @@ from .fleet import FleetStore
 from .guard import Guard
 from .guard.admission import Admission
 from .guard.keys import Keys
+from .guard.running import Running
 from .metrics import Metrics
 from .parsing import Parser
 from .proxy import Proxy
 from .settings import Settings
+from .tracing import Tracing
 from .watch.supervisor import Supervisor
 from .wire.bodies import Bodies
 from .wire.server import CUT_S, listen
@@ -76,7 +78,8 @@ async def serve(
     proxy = Proxy(tools, policy=chosen.policy)
     parser = Parser()
     guard = _guard(chosen, store)
-    front = Front(chosen, tools, proxy, running, bodies, parser, guard)
+    tracing = Tracing(chosen.otlp_collector)
+    front = Front(chosen, tools, proxy, running, bodies, parser, guard, tracing)
     back = Back(chosen, tools, running, bodies, guard.admission)
     supervisor = Supervisor(store, metrics, chosen.probing)
     watching = asyncio.create_task(supervisor.run(_discovered(chosen)))
@@ -103,6 +106,7 @@ async def serve(
             await one.close()
         upstream.close()
         parser.close()
+        await asyncio.to_thread(tracing.close)
 
 
 async def _leave(chosen: Settings, running: Running, store: FleetStore) -> None:

@@ -3,14 +3,12 @@
 Does not choose engines and does not speak to them; how HTTP is served is in `wire`.
 """
 
-import asyncio
 import json
 import logging
 import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 
 from hypic_engine.errors import RequestError
 
@@ -23,10 +21,13 @@ from .core.prompt import Endpoint, Prompt, UnknownModelError
 from .errors import RouterError
 from .guard import Guard
 from .guard.refusals import NOTHING_DONE
+from .guard.running import Running
 from .guard.waiting import Waiting
 from .parsing import Parser
 from .proxy import Proxy
 from .settings import Settings
+from .show import openapi
+from .tracing import Tracing, answered
 from .wire.bodies import Bodies
 from .wire.request import Request
 from .wire.server import Connection
@@ -35,7 +36,7 @@ REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 CLIENT_LEFT = 499
 MODELS = "/v1/models"
 # Passed on as they are to any engine: nothing in them makes one engine better than another.
-ERRANDS = ("/tokenize", "/detokenize", "/v1/tokenize", "/v1/detokenize")
+ERRANDS = ("/tokenize", "/detokenize", "/v1/tokenize", "/v1/detokenize", "/v1/embeddings")
 ERRAND = Prompt(output_tokens=0, generates=False)
 
 log = logging.getLogger(__name__)
@@ -43,16 +44,8 @@ log = logging.getLogger(__name__)
 Route = Callable[[Connection], Awaitable[int]]
 
 
-OPEN = frozenset(("/health", "/accepting", "/ready"))
-
-
-@dataclass(slots=True)
-class Running:
-    """Requests under way, and whether new ones are still welcome."""
-
-    count: int = 0
-    leaving: bool = False
-    idle: asyncio.Event = field(default_factory=asyncio.Event)
+OPENAPI = "/openapi.json"
+OPEN = frozenset(("/health", "/accepting", "/ready", OPENAPI))
 
 
 class Front:
@@ -67,6 +60,7 @@ class Front:
         bodies: Bodies,
         parser: Parser,
         guard: Guard,
+        tracing: Tracing,
     ) -> None:
         self._settings = settings
         self._tools = tools
@@ -75,6 +69,7 @@ class Front:
         self._bodies = bodies
         self._parser = parser
         self._guard = guard
+        self._tracing = tracing
         generating = {str(endpoint): {"POST": self._generate} for endpoint in Endpoint}
         errands = {path: {"POST": self._errand} for path in ERRANDS}
         self._routes: Mapping[str, Mapping[str, Route]] = {
@@ -84,6 +79,7 @@ class Front:
             "/health": {"GET": self._health},
             "/accepting": {"GET": self._accepting},
             "/ready": {"GET": self._ready},
+            OPENAPI: {"GET": self._openapi},
         }
 
     async def serve(self, connection: Connection) -> None:
@@ -93,9 +89,12 @@ class Front:
         connection.closing = self._running.leaving
         self._running.count += 1
         self._running.idle.clear()
-        code = CLIENT_LEFT
+        code, request = CLIENT_LEFT, connection.request
+        route = request.path if request.path in self._routes else "other"
         try:
-            code = await self._answer(connection)
+            with self._tracing.request(request.method, route, list(request.headers.items())):
+                code = await self._answer(connection)
+                answered(code)
         finally:
             self._running.count -= 1
             if self._running.count == 0:
@@ -201,7 +200,9 @@ class Front:
         return Call(
             method=method,
             target=request.target,
-            headers=self._guard.without_key(list(request.headers.items())),
+            headers=self._tracing.for_engine(
+                self._guard.without_key(list(request.headers.items()))
+            ),
             body=body,
             request_id=connection.request_id,
             received_s=connection.received_s,
@@ -220,6 +221,9 @@ class Front:
 
     async def _health(self, connection: Connection) -> int:
         return await connection.send_json(200, b'{"status":"ok"}')
+
+    async def _openapi(self, connection: Connection) -> int:
+        return await connection.send_json(200, openapi.document(self._settings.names.model))
 
     async def _accepting(self, connection: Connection) -> int:
         self._check_accepting()

@@ -8,9 +8,9 @@ import time
 from typing import Any
 
 from . import errors
-from .app import Running
 from .asking.relay import Tools
 from .guard.admission import Admission
+from .guard.running import Running
 from .settings import Settings
 from .show.page import Shown, page
 from .show.table import published

@@ -36,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--kube-ca-file", default=None, help="authority of --kube-api")
     add("--cors-origin", action="append", default=[], help="allow this origin; '*' for any")
     add("--api-keys", default="", help="file or mounted Secret with keys; without it none is asked")
+    add("--otlp-collector", default="", help="send spans to http://host:4318")
     _add_limits(add)
     add("--log-level", choices=("debug", "info", "warning", "error"), default=default.log_level)
     return parser
@@ -127,6 +128,7 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Setti
         kube_api=_kube_api(parser, args, environ) if args.cluster else None,
         cors_origins=tuple(args.cors_origin),
         api_keys=args.api_keys,
+        otlp_collector=args.otlp_collector.rstrip("/"),
         unlisted_s=args.unlisted_s,
         shutdown_s=args.shutdown_s,
         log_level=args.log_level,

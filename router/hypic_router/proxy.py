@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from . import tracing
 from .asking.exchange import Exchange
 from .asking.pair import Pair
 from .asking.relay import Told, Tools
@@ -141,6 +142,7 @@ class Proxy:
             asking = Exchange(self._tools, ticket, call, prompt, told, course.fresh).ask(caller)
         self._tools.metrics.choice.labels(choice.label).inc()
         self._tools.metrics.queue.observe(time.monotonic() - call.received_s)
+        tracing.chosen(choice)
         if log.isEnabledFor(logging.DEBUG):
             _log(choice, call)
         return await asking

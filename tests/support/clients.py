@@ -29,12 +29,12 @@ def python() -> str:
     return str(folder() / "python" / "bin" / "python")
 
 
-def run(command: list[str], *, timeout_s: float = 120, **environment: str) -> str:
+def run(command: list[str], *, timeout_s: float = 120, at: Path | None = None) -> str:
     """What a client printed; fails with all it said when it fails."""
     assert (folder() / "done").exists(), "no clients here: run `make clients`"
-    env = {**os.environ, "CLIENTS": str(folder()), "NO_PROXY": "*", **environment}
+    env = {**os.environ, "CLIENTS": str(folder()), "NO_PROXY": "*"}
     done = subprocess.run(
-        command, env=env, capture_output=True, text=True, timeout=timeout_s, check=False
+        command, env=env, cwd=at, capture_output=True, text=True, timeout=timeout_s, check=False
     )
     assert done.returncode == 0, f"{command}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
     return done.stdout

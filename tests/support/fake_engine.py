@@ -318,6 +318,9 @@ class FakeEngine:
                 return plain(
                     200, {"object": "list", "data": [{"id": self.model, "object": "model"}]}
                 )
+            case "POST", "/v1/embeddings":
+                item = {"object": "embedding", "index": 0, "embedding": [0.5, 0.25]}
+                return plain(200, {"object": "list", "data": [item], "model": self.model})
             case "POST", "/tokenize":
                 return plain(200, {"tokens": [1, 2, 3], "count": 3})
             case _:
