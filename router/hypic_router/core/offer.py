@@ -6,7 +6,7 @@ Knows no policy: what is best is decided in `score` and `choose`.
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .caches.heat import Heat, charge
 from .caches.residency import Held
@@ -109,18 +109,34 @@ def survey(prompt: Prompt, workers: Sequence[Worker], fleet: Fleet) -> tuple[Siz
     held = [_held(worker, told[worker.at.name], digests) for worker in workers]
     charges = _charges(held, size, fleet.heat)
     whole = sum(charges.values())
-    return size, [
-        Offer(
+    offers = []
+    for worker, mine in zip(workers, held, strict=True):
+        offer = Offer(
             worker,
-            held_tokens=sum(size.segments[digest] * times[digest] for digest in mine),
-            n_held=sum(times[digest] for digest in mine),
-            fetch_bytes=sum(one.fetch_bytes for one in mine.values()),
-            n_copied=len(charges) - len(mine),
-            charged_tokens=whole - sum(charges[digest] for digest in mine),
+            n_copied=len(charges),
+            charged_tokens=whole,
             pressure=fleet.pressure.of(worker.at.name),
         )
-        for worker, mine in zip(workers, held, strict=True)
-    ]
+        offers.append(_with_held(offer, mine, size, times, charges) if mine else offer)
+    return size, offers
+
+
+def _with_held(
+    offer: Offer,
+    mine: Mapping[str, Held],
+    size: Sizes,
+    times: Mapping[str, int],
+    charges: Mapping[str, float],
+) -> Offer:
+    """The offer of an engine that has some of the segments, which most engines have not."""
+    return replace(
+        offer,
+        held_tokens=sum(size.segments[digest] * times[digest] for digest in mine),
+        n_held=sum(times[digest] for digest in mine),
+        fetch_bytes=sum(one.fetch_bytes for one in mine.values()),
+        n_copied=offer.n_copied - len(mine),
+        charged_tokens=offer.charged_tokens - sum(charges[digest] for digest in mine),
+    )
 
 
 def _held(

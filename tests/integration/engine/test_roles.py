@@ -1,12 +1,14 @@
 """Prefill and decode apart: prompts are assembled on one server and go on, right, on another."""
 
 import concurrent.futures
+import http.client
 import json
 import threading
 import urllib.request
 
 import pytest
 
+from ...support.front import front
 from ...support.oracle import full, generate
 from ...support.pair import pair
 from ...support.waiting import eventually
@@ -167,3 +169,86 @@ def test_a_prefill_server_is_drained_when_its_transfers_are_done(both):
     for leg in legs:
         leg.join()
     assert drain(both.prefill, "DELETE")[1]["draining"] is False
+
+
+@pytest.fixture(scope="module")
+def router(both, tmp_path_factory):
+    with front(both, tmp_path_factory.mktemp("router") / "log") as started:
+        yield started
+
+
+def chatting(**fields):
+    document = {"type": "text", "text": FIRST, "cache_control": {"type": "ephemeral"}}
+    parts = [document, {"type": "text", "text": QUESTION}]
+    return {
+        "model": "any",
+        "messages": [{"role": "user", "content": parts}],
+        "max_tokens": N_TOKENS,
+        "temperature": 0,
+        **fields,
+    }
+
+
+def idle(both):
+    counts = [drain(server)[1] for server in (both.prefill, both.decode)]
+    return not any(one["running"] + one["queued"] + one["transfers"] for one in counts)
+
+
+def test_through_a_router_eight_at_once_have_the_tokens_of_one_server(router, model):
+    drawn = [case for case in cases(seed=5, n_cases=20) if not case.recompute]
+
+    def tokens(case):
+        sampling = {"temperature": 0, "max_new_tokens": N_TOKENS, "ignore_eos": True}
+        body = {"text": joined(*case.pieces), "sampling_params": sampling}
+        return router.post("/generate", body)[1]["output_ids"]
+
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(tokens, drawn))
+    assert answers == [wanted(model, *case.pieces) for case in drawn]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_through_a_router_a_prompt_past_the_context_is_refused_at_once(router, both, stream):
+    status, answer, seconds = router.timed(
+        "/v1/completions", {"model": "any", "prompt": "word " * 40_000, "stream": stream}
+    )
+    assert (status, answer["object"]) == (400, "error")
+    assert seconds < 10
+    eventually(lambda: idle(both))
+
+
+def test_through_a_router_samples_and_batches_are_whole(router):
+    one = router.post("/v1/chat/completions", chatting())[1]
+    three = router.post("/v1/chat/completions", chatting(n=3))[1]
+    text = one["choices"][0]["message"]["content"]
+    seen = [(choice["index"], choice["message"]["content"]) for choice in three["choices"]]
+    assert seen == [(n, text) for n in range(3)]
+    assert three["usage"]["prompt_tokens"] == one["usage"]["prompt_tokens"]
+    batch = {"model": "any", "prompt": [FIRST, SECOND], "max_tokens": 2, "temperature": 0, "n": 2}
+    status, answer = router.post("/v1/completions", batch)
+    assert (status, [choice["index"] for choice in answer["choices"]]) == (200, [0, 1, 2, 3])
+
+
+def test_through_a_router_a_stream_has_usage_and_a_logprob_for_each_token(router):
+    plain = router.post("/v1/chat/completions", chatting(logprobs=True, top_logprobs=2))[1]
+    usage = {"include_usage": True}
+    body = chatting(logprobs=True, top_logprobs=2, stream_options=usage)
+    *events, last = router.pieces("/v1/chat/completions", body)
+    assert last["usage"]["completion_tokens"] == plain["usage"]["completion_tokens"]
+    assert not any(event.get("usage") for event in events)
+    choices = [choice for event in events for choice in event["choices"]]
+    logprobs = [one for choice in choices for one in (choice["logprobs"] or {}).get("content", ())]
+    assert len(logprobs) == last["usage"]["completion_tokens"]
+    text = "".join(choice["delta"].get("content") or "" for choice in choices)
+    assert text == plain["choices"][0]["message"]["content"]
+
+
+@pytest.mark.parametrize("fields", [{}, {"stream": True}, {"n": 3, "stream": True}])
+def test_through_a_router_a_client_that_leaves_frees_both(router, both, fields):
+    body = json.dumps(chatting(**fields) | {"max_tokens": 4_000, "ignore_eos": True})
+    connection = http.client.HTTPConnection("127.0.0.1", router.port, timeout=60)
+    connection.request("POST", "/v1/chat/completions", body)
+    eventually(lambda: not idle(both))
+    connection.sock.close()
+    eventually(lambda: idle(both), within_s=5)
+    assert router.post("/v1/chat/completions", chatting())[0] == 200
