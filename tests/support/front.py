@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from .engine_server import Engine, free_port
-from .pair import HOST, Pair
 from .waiting import eventually
 
+HOST = "127.0.0.1"
 PYTHON = Path(__file__).parents[2] / ".venv" / "bin" / "python"
 
 
@@ -39,20 +39,20 @@ class Front(Engine):
 
 
 @contextlib.contextmanager
-def front(both: Pair, log: Path) -> Iterator[Front]:
-    """A router before a pair."""
+def front(log: Path, *flags: str, ready: int = 1) -> Iterator[Front]:
+    """A router with these flags, once so many engines are ready for it."""
     port = free_port()
-    prefill = f"{both.prefill.url}#{both.bootstrap_port}"
-    flags = ("--host", HOST, "--port", f"{port}", "--metrics-port", f"{port + 1}")
-    flags += ("--model", "any", "--prefill", prefill, "--decode", both.decode.url)
+    flags += ("--host", HOST, "--port", f"{port}", "--metrics-port", f"{port + 1}")
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with log.open("wb") as stderr:
         process = subprocess.Popen(
-            [PYTHON, "-m", "hypic_router", *flags, "--unlisted-s", "0"], env=kept, stderr=stderr
+            [PYTHON, "-m", "hypic_router", "--model", "any", *flags, "--unlisted-s", "0"],
+            env=kept,
+            stderr=stderr,
         )
     try:
-        router = Front(both.prefill.model, log, port=port, process=process)
-        eventually(lambda: router.ready(2), within_s=60)
+        router = Front(log, log, port=port, process=process)
+        eventually(lambda: router.ready(ready), within_s=60)
         yield router
     finally:
         process.terminate()

@@ -92,6 +92,7 @@ class Pair:
         )
         aside = replace(leg, ticket=self._prefill, told=replace(self._told, counted=False))
         kept, watched = _Kept(), _Watched(caller)
+        limit: asyncio.TimerHandle | None = None
         prefill = asyncio.create_task(aside.ask(kept))
         decode = asyncio.create_task(leg.ask(watched))
         try:
@@ -102,15 +103,17 @@ class Pair:
             if kept.status >= HTTPStatus.BAD_REQUEST:
                 return await _answered(kept, caller)
             if prompt.stream:
-                self._expect(watched)
+                limit = self._expect(watched)
             return await decode
         except PairError as error:
             error.at = (self._prefill.at.name, self._decode.at.name)
             raise
         finally:
+            if limit is not None:
+                limit.cancel()
             await _ended(prefill, decode)
 
-    def _expect(self, watched: _Watched) -> None:
+    def _expect(self, watched: _Watched) -> asyncio.TimerHandle:
         """The prompt has arrived at decode: its stream begins soon, or the transfer has failed."""
         limit_s = self._tools.limits.transfer_s
 
@@ -119,7 +122,7 @@ class Pair:
                 words = f"decode said nothing within {limit_s:g} s after prefill had ended"
                 self._decode.on_lost(PairError(words))
 
-        asyncio.get_running_loop().call_later(limit_s, give_up)
+        return asyncio.get_running_loop().call_later(limit_s, give_up)
 
 
 async def _answered(kept: _Kept, caller: Caller) -> int:

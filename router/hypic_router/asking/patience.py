@@ -4,6 +4,7 @@ Does not know what is waited for.
 """
 
 import asyncio
+import contextlib
 
 from ..errors import EngineError
 
@@ -25,10 +26,11 @@ class Patience:
         return self._scope
 
     def give_up(self, reason: EngineError) -> None:
-        """It is no use to wait any longer."""
-        if self._scope is not None and not self._scope.expired() and self.given_up is None:
+        """It is no use to wait any longer; between two waits, the next one ends at once."""
+        if self._scope is not None and self.given_up is None:
             self.given_up = reason
-            self._scope.reschedule(asyncio.get_running_loop().time())
+            with contextlib.suppress(RuntimeError):  # of a scope that was left
+                self._scope.reschedule(asyncio.get_running_loop().time())
 
     def renew(self, until_s: float) -> None:
         """Something came: waits until then, by the event loop's clock."""

@@ -17,6 +17,7 @@ from ...support.fake_engine import (
     chunk,
     event,
     hangs,
+    says,
     streams_for_ever,
     token,
 )
@@ -81,6 +82,54 @@ async def test_a_stream_that_breaks_off_ends_with_one_error_event(router, engine
     error = parsed[-1]["error"]
     assert error["message"]
     assert error["code"] == "engine_broken"
+
+
+async def test_a_refusal_of_a_streamed_request_has_its_status_and_is_json(router, engine):
+    refusal = {"object": "error", "message": "bad stop", "code": 400}
+    body = chunk(json.dumps(refusal).encode()) + END
+    head = SSE_HEAD.replace(b"200 OK", b"400 Bad").replace(
+        b"text/event-stream", b"application/json"
+    )
+    engine.behave = says(head + body)
+    reply = await router.chat(stream=True)
+    assert (reply.status, reply.json()) == (400, refusal)
+
+
+class Reader:
+    """As strict as the strictest in use: a blank line ends an event once any field was set."""
+
+    def __init__(self):
+        self.data, self.fields, self.events = [], False, []
+
+    def line(self, line):
+        name, _, value = line.partition(":")
+        if line and not name:
+            return  # a note
+        if line:
+            self.fields = True
+            self.data += [value.removeprefix(" ")] if name == "data" else []
+        elif self.fields:
+            self.events.append("\n".join(self.data))
+            self.data, self.fields = [], False
+
+
+async def test_a_strict_reader_survives_notes_and_long_waits(router, engine):
+    async def slow(turn):
+        await asyncio.sleep(1.0)
+        await turn.send(SSE_HEAD, chunk(b": a note from upstream\n\n"), event(token("one ")))
+        await asyncio.sleep(0.5)
+        await turn.send(chunk(b": another\n\n"), event(token("two", "stop")))
+        await turn.send(event(b"[DONE]"), END)
+
+    engine.behave = slow
+    reply = await router.chat(stream=True)
+    reader = Reader()
+    for line in reply.body.decode().split("\n"):
+        reader.line(line.rstrip("\r"))
+    *events, last = reader.events
+    assert (last, reply.clean) == ("[DONE]", True)
+    parts = [json.loads(one)["choices"][0]["delta"]["content"] for one in events]
+    assert "".join(parts) == "one two"
 
 
 async def test_a_silent_stream_ends_at_the_idle_limit(engine):
