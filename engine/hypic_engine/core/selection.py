@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..contract.warm import LONGEST_SALT
 from ..errors import RequestError
 
 MOST_NAMES = 1_000
 LONGEST_NAME = 64
-LONGEST_SALT = 4_096
 FIELDS = ("keys", "digests", "salt", "all")
 
 
