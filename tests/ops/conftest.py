@@ -37,7 +37,17 @@ def oracle(tiny_folder) -> Model:
 
 @pytest.fixture(scope="session", params=FAMILIES)
 def any_oracle(request, tiny_model, tmp_path_factory) -> Model:
-    """The oracle of each family in turn."""
-    folder = tmp_path_factory.mktemp("models") / request.param
-    tiny_model.publish(folder, request.param)
+    """The oracle of each tiny model in turn."""
+    return _made(tiny_model, tmp_path_factory, request.param)
+
+
+@pytest.fixture(scope="session", params=["qwen3.5", "ring"])
+def each_rule(request, tiny_model, tmp_path_factory) -> Model:
+    """The oracle of one model for each rule by which states evolve."""
+    return _made(tiny_model, tmp_path_factory, request.param)
+
+
+def _made(tiny_model: ModuleType, tmp_path_factory, family: str) -> Model:
+    folder = tmp_path_factory.mktemp("models") / family
+    tiny_model.publish(folder, family)
     return load(folder)

@@ -22,50 +22,50 @@ IDS = [*HEAD, *TOWER, *MOUNTAIN, *QUESTION]
 
 
 @pytest.fixture(scope="module")
-def plain(any_oracle):
-    return full(any_oracle, IDS, 8)
+def plain(each_rule):
+    return full(each_rule, IDS, 8)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_recomputing_every_segment_is_the_plain_prompt(any_oracle, plain, mode):
-    assert generate(any_oracle, PIECES, mode=mode, recompute="all", n_tokens=8) == plain
+def test_recomputing_every_segment_is_the_plain_prompt(each_rule, plain, mode):
+    assert generate(each_rule, PIECES, mode=mode, recompute="all", n_tokens=8) == plain
 
 
-def test_recomputing_every_segment_by_its_index_is_the_plain_prompt(any_oracle, plain):
-    assert generate(any_oracle, PIECES, recompute=frozenset({0, 1, 2}), n_tokens=8) == plain
+def test_recomputing_every_segment_by_its_index_is_the_plain_prompt(each_rule, plain):
+    assert generate(each_rule, PIECES, recompute=frozenset({0, 1, 2}), n_tokens=8) == plain
 
 
-def test_segments_too_short_to_cache_are_the_plain_prompt(any_oracle, plain):
-    assert generate(any_oracle, PIECES, min_tokens=100, n_tokens=8) == plain
+def test_segments_too_short_to_cache_are_the_plain_prompt(each_rule, plain):
+    assert generate(each_rule, PIECES, min_tokens=100, n_tokens=8) == plain
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_cached_head_is_exact_in_every_mode(any_oracle, mode):
-    expected = full(any_oracle, HEAD + QUESTION, 8)
-    assert generate(any_oracle, [HEAD, QUESTION], mode=mode, n_tokens=8) == expected
+def test_a_cached_head_is_exact_in_every_mode(each_rule, mode):
+    expected = full(each_rule, HEAD + QUESTION, 8)
+    assert generate(each_rule, [HEAD, QUESTION], mode=mode, n_tokens=8) == expected
 
 
-def test_every_mode_answers_differently(any_oracle, plain):
-    answers = {tuple(generate(any_oracle, PIECES, mode=mode, n_tokens=8)) for mode in MODES}
+def test_every_mode_answers_differently(each_rule, plain):
+    answers = {tuple(generate(each_rule, PIECES, mode=mode, n_tokens=8)) for mode in MODES}
     assert len(answers | {tuple(plain)}) == 5
 
 
-def test_the_order_of_documents_matters(any_oracle):
+def test_the_order_of_documents_matters(each_rule):
     swapped = [HEAD, MOUNTAIN, TOWER, QUESTION]
-    assert generate(any_oracle, PIECES, n_tokens=8) != generate(any_oracle, swapped, n_tokens=8)
+    assert generate(each_rule, PIECES, n_tokens=8) != generate(each_rule, swapped, n_tokens=8)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_answer_goes_on_where_it_was_cut(any_oracle, mode):
-    answer = generate(any_oracle, PIECES, mode=mode, n_tokens=8)
+def test_an_answer_goes_on_where_it_was_cut(each_rule, mode):
+    answer = generate(each_rule, PIECES, mode=mode, n_tokens=8)
     longer = [*PIECES[:-1], QUESTION + answer[:5]]
-    assert generate(any_oracle, longer, mode=mode, n_tokens=3) == answer[5:]
+    assert generate(each_rule, longer, mode=mode, n_tokens=3) == answer[5:]
 
 
-def test_empty_and_one_token_segments_are_computed_in_place(any_oracle, plain):
+def test_empty_and_one_token_segments_are_computed_in_place(each_rule, plain):
     pieces = [HEAD, [], TOWER, MOUNTAIN[:1], MOUNTAIN[1:], QUESTION]
     recomputed = frozenset({0, 2, 4})
-    assert generate(any_oracle, pieces, recompute=recomputed, n_tokens=8) == plain
+    assert generate(each_rule, pieces, recompute=recomputed, n_tokens=8) == plain
 
 
 @pytest.mark.parametrize(
