@@ -11,6 +11,8 @@ from ...support.oracle import Model, load
 
 ROOT = Path(__file__).parents[3]
 PIC = ("--pic-enable", "--enable-cache-report", "--enable-metrics")
+# Memory that others take while an engine starts is not there for it: ask for little of much.
+ROOM = ("--mem-fraction-static", "0.5", "--pic-memory-gib", "0.1")
 SMALL_POOL = (
     *("--max-total-tokens", "1200", "--pic-memory-gib", "0.01"),
     *(
@@ -50,7 +52,7 @@ def lightning(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / request.param
     script = ROOT / "examples" / "tiny_model.py"
     subprocess.run([sys.executable, script, folder, "--family", request.param], check=True)
-    for started in running(folder, tmp_path_factory, *PIC):
+    for started in running(folder, tmp_path_factory, *PIC, *ROOM):
         yield started, load(folder)
 
 
