@@ -31,7 +31,7 @@ from tests.support.engine_server import CPU_FLAGS, command, environment, free_po
 
 SEPARATOR = "<<PIC_SEP>>"
 ALPHABET = "abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ.,0123456789"
-START_S = 240.0
+START_S = 900.0
 
 
 @dataclass
@@ -61,13 +61,17 @@ def until(ready: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def started(line: list[str], url: str, path: str, log: Path, **more: str) -> Iterator[Served]:
-    """A server, once ``path`` answers 200."""
+    """A server, once ``path`` answers 200; its log is shown when it never does."""
     with log.open("wb") as out:
         process = subprocess.Popen(
             line, env={**environment(), **more}, cwd=log.parent, stdout=out, stderr=out
         )
     try:
-        until(lambda: ask(url + path) is not None, process)
+        try:
+            until(lambda: ask(url + path) is not None, process)
+        except SystemExit:
+            print(log.read_text(errors="replace")[-4_000:])
+            raise
         yield Served(url, process)
     finally:
         process.terminate()

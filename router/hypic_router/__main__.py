@@ -96,7 +96,7 @@ async def serve(
         stopped = asyncio.create_task(stop.wait())
         await asyncio.wait((stopped, watching), return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
-        await _leave(chosen, running, store)
+        await _leave(chosen, running, store, guard.admission)
     finally:
         for task in filter(None, (watching, reading)):
             task.cancel()
@@ -109,7 +109,9 @@ async def serve(
         await asyncio.to_thread(tracing.close)
 
 
-async def _leave(chosen: Settings, running: Running, store: FleetStore) -> None:
+async def _leave(
+    chosen: Settings, running: Running, store: FleetStore, admission: Admission
+) -> None:
     """Stops being ready, serves on until that is known everywhere, then waits for the rest."""
     running.leaving = True
     log.info("Leaving", extra={"running": running.count})
@@ -118,6 +120,7 @@ async def _leave(chosen: Settings, running: Running, store: FleetStore) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(running.idle.wait(), chosen.shutdown_s)
     store.abandon()
+    admission.abandon()
     if running.count:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(running.idle.wait(), CUT_S)

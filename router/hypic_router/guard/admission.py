@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from ..core.choose import candidates, nobody
 from ..core.workers import State
+from ..errors import ClosingError
 from ..fleet import FleetStore
 from ..settings import Admitting
 from .refusals import AsleepError, BusyError, HeldEnoughError, WaitedError
@@ -74,6 +75,13 @@ class Admission:
                     room -= 1
                     one.set_result(None)
 
+    def abandon(self) -> None:
+        """The router ends: who waits is told."""
+        for one in (*self._held, *self._queue):
+            if not one.done():
+                one.set_exception(ClosingError("the router was stopped before its turn came"))
+        self._queue.clear()
+
     async def engine(self, caller: Waiting) -> None:
         """Returns once there is an engine to ask, or at once where requests are not held.
 
@@ -122,10 +130,10 @@ class Admission:
         try:
             let = await _heard(turn, caller, time.monotonic() + self.limits.queue_s)
         finally:
-            if not let and turn.done():
+            if not let and turn.done() and turn.exception() is None:
                 self.running -= 1
                 self.wake()
-            elif not let:
+            elif turn in self._queue:
                 self._queue.remove(turn)
         if not let:
             raise WaitedError(f"no engine had room within {self.limits.queue_s:g} s")
@@ -137,11 +145,17 @@ def _let(waiting: Future) -> None:
 
 
 async def _heard(waiting: Future, caller: Waiting, until_s: float) -> bool:
-    """Whether it came before the moment; tells the caller again and again that it waits."""
+    """Whether it came before the moment; tells the caller again and again that it waits.
+
+    Raises:
+        ClosingError: the router ends.
+    """
     while (left_s := until_s - time.monotonic()) > 0:
         await asyncio.wait((waiting,), timeout=min(left_s, HEARTBEAT_S))
         if waiting.done():
-            return True
+            break
         if left_s > HEARTBEAT_S:
             await caller.beat()
+    if waiting.done():
+        waiting.result()
     return waiting.done()

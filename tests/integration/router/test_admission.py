@@ -225,3 +225,14 @@ async def test_more_engines_are_more_room():
             for task in asking:
                 task.cancel()
             await asyncio.gather(*asking, return_exceptions=True)
+
+
+async def test_who_waits_when_the_router_ends_is_told():
+    async with FakeEngine(ready=ASLEEP) as engine:
+        admitting = Admitting(hold_s=60.0)
+        async with routing([engine.url], ready=0, admitting=admitting, shutdown_s=0.1) as router:
+            asking = asyncio.create_task(ask(router.url, CHAT, chat()))
+            await held(router, 1)
+            router.stop.set()
+            reply = await asking
+            assert (reply.status, reply.json()["error"]["code"]) == (503, "router_closing")

@@ -235,6 +235,69 @@ async def test_a_pod_that_vanishes_is_gone_within_a_second(cluster, way):
     assert await cluster.chosen() == {f"{cluster.name}-1"}
 
 
+async def vanish(cluster, way):
+    """What becomes of the first pod, and of the engine in it."""
+    engine = cluster.engines["127.0.0.2"]
+    match way:
+        case "killed with its engine":
+            await engine.stop()
+            cluster.kill(f"{cluster.name}-0")
+        case "evicted":
+            cluster.terminate(0)
+        case "address cleared":
+            cluster.status(0, phase="Failed", podIP=None, podIPs=None, ready=False)
+        case "relabelled":
+            labels = {"serving.hypic.dev/cluster": "retired"}
+            cluster.patch(f"{PODS}/{cluster.name}-0", {"metadata": {"labels": labels}})
+        case "not ready and answering":
+            cluster.status(0, ready=False)
+        case "frozen":
+
+            async def frozen(_request, reader, *_, **__):
+                await reader.read()
+                return True
+
+            engine._answer = frozen
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "killed with its engine",
+        "evicted",
+        "address cleared",
+        "relabelled",
+        "not ready and answering",
+        "frozen",
+    ],
+)
+async def test_no_request_fails_while_a_pod_goes_and_two_seconds_later_it_gets_none(cluster, way):
+    async def storm(count):
+        asking = []
+        for i in range(count):
+            asking.append(asyncio.create_task(cluster.router.chat(f"{i}")))
+            await asyncio.sleep(0.01)
+        return [reply.status for reply in await asyncio.gather(*asking)]
+
+    storming = asyncio.create_task(storm(80))
+    gone = cluster.engines["127.0.0.2"]
+    await eventually(lambda: len(gone.generated) > 5)
+    began_s = time.monotonic()
+    await vanish(cluster, way)
+    name = f"{cluster.name}-0"
+
+    async def unused():
+        fleet = (await cluster.router.fleet())["engines"]
+        return all(one["state"] != "ready" for one in fleet if one["name"] == name)
+
+    await eventually(unused)
+    assert time.monotonic() - began_s < 2.0
+    assert await storming == [200] * 80
+    before = len(gone.generated)
+    assert await storm(10) == [200] * 10
+    assert len(gone.generated) == before
+
+
 async def test_pods_of_other_clusters_are_not_engines_of_ours(cluster):
     cluster.start(2, "127.0.0.2", **{"serving.hypic.dev/cluster": "another"})
     cluster.annotate(0, "soon")
