@@ -4,8 +4,6 @@ The chunk kernels of linear attention exist in bfloat16 only, so a token may dif
 oracle where two logits are close; how close is asserted, and every answer is printed.
 """
 
-import concurrent.futures
-
 import pytest
 import tiny_model
 import torch
@@ -16,28 +14,26 @@ from ..support.oracle import Model, Piece, Stream, forward, load, plan
 
 MODE = "transition_rope_recompute"
 NEAR = 0.15
-FLAGS = ("--pic-enable", "--enable-cache-report", "--mem-fraction-static", "0.2")
+FLAGS = ("--pic-enable", "--enable-cache-report")
 REFERENCES = {"HYPIC_REFERENCE_OPS": "1"}
 FAMILIES = ("qwen3.5", "ring", "bailing-v2.5")
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def engines(request, tmp_path_factory):
-    """One engine on kernels, one on references, started together."""
+    """One engine on kernels, one on references; each sizes its memory by what the other left."""
     folder = tmp_path_factory.mktemp("models") / request.param
     tiny_model.publish(folder, request.param)
     logs = tmp_path_factory.mktemp("engines")
 
-    def made(name: str, variables: dict[str, str]) -> Engine:
+    def made(name: str, memory: str, variables: dict[str, str]) -> Engine:
+        flags = (*FLAGS, "--mem-fraction-static", memory)
         log = logs / name
-        return Engine(folder, log, FLAGS, on_gpu=True, start_timeout_s=300, variables=variables)
+        return Engine(folder, log, flags, on_gpu=True, start_timeout_s=300, variables=variables)
 
-    both = (made("kernels", {}), made("references", REFERENCES))
-    with concurrent.futures.ThreadPoolExecutor(2) as threads:
-        started = list(threads.map(Engine.__enter__, both))
-    yield load(folder), *started
-    for engine in started:
-        engine.__exit__()
+    with made("kernels", "0.2", {}) as kernels, made("references", "0.5", REFERENCES) as references:
+        yield load(folder), kernels, references
+    for engine in (kernels, references):
         assert "leak" not in engine.log.read_text()
 
 

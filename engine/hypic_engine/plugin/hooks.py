@@ -152,6 +152,12 @@ def for_scheduler(
             forward.position,
             "true positions",
         ),
+        Hook(
+            "mem_cache.memory_pool.HybridLinearKVPool.get_value_buffer",
+            "AROUND",
+            memory.value_buffer,
+            "Triton measures layer 0",
+        ),
         Hook(f"{runner}_forward_raw", "AROUND", forward.run, "carry the plan"),
         Hook(f"{graph}can_run_graph", "AROUND", forward.eager, "planned batches run eagerly"),
         Hook(
