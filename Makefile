@@ -12,7 +12,7 @@ ENGINE_RUN = env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=$(CURDIR)/build/engine-si
 # What the router is compared with; no part of the product.
 PEERS := $(HYPIC_CACHE)/peers
 
-.PHONY: help demo test unit ops integration oracle e2e gpu bench-router bench-policies bench-found bench-stacks bench-ttft lint types format sync lock engine-site clients images generate check-generated clean
+.PHONY: help demo test unit audit ops integration oracle e2e gpu bench-router bench-policies bench-found bench-stacks bench-ttft lint types format sync lock engine-site clients images generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -24,6 +24,9 @@ test: lint types unit ops integration e2e ## every tier but gpu, in order of cos
 
 unit: sync ## pure logic and contracts, in seconds
 	$(PY) -m pytest -q -n 2
+
+audit: sync ## a million random operations on index and pools, each one checked
+	$(PY) -m tests.audit
 
 ops: engine-site ## the operations, their oracle and the tiny model, in torch on CPU
 	$(ENGINE_RUN) -m pytest -q tests/ops

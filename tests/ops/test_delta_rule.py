@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from hypic_engine.ops.delta_rule import chunked, operators, recurrent
+from hypic_engine.ops.delta_rule import chunked, operators, recurrent, snapshots
 
 from .cases import LENGTHS, Shape, poisoned, rule, tokens_of
 
@@ -124,3 +124,14 @@ def test_composition_is_associative():
     right = then(parts[0], then(parts[1], parts[2]))
     for got, expected in zip(left, right, strict=True):
         torch.testing.assert_close(got, expected, **CLOSE)
+
+
+@pytest.mark.parametrize("n_tokens", [0, 1, 63, 64, 65, 200])
+def test_snapshots_are_the_states_before_every_64th_token(n_tokens):
+    arguments = rule(n_tokens, Shape())
+    *sequence, state = arguments
+    _, _, within = snapshots(*arguments)
+    assert len(within) == -(-n_tokens // 64)
+    for i, snapshot in enumerate(within):
+        _, expected = exact((*(x[: 64 * i] for x in sequence), state))
+        torch.testing.assert_close(snapshot.double(), expected, **CLOSE)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-START_TIMEOUT_S = 420
+START_TIMEOUT_S = 600
 STOP_TIMEOUT_S = 30
 
 
@@ -33,6 +33,7 @@ CPU = {
     "SGLANG_USE_CPU_ENGINE": "1",
     "SGLANG_MAMBA_CONV_DTYPE": "float32",
     "OMP_NUM_THREADS": "1",
+    "HYPIC_CHECK_OWNERSHIP": "1",  # every test's engine recounts its pools after each change
 }
 UNWANTED = {"TRITON_INTERPRET", "HYPIC_CONFIG", *CPU}
 CPU_FLAGS = ("--max-total-tokens", "16384")

@@ -81,7 +81,7 @@ class Index:
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
         self._heap: list[tuple[evict.Worth, str]] = []
-        self._floor = 0.0
+        self.floor = 0.0
         self._tie = 0
         self.n_tokens = 0
         self.n_pinned_tokens = 0
@@ -172,19 +172,31 @@ class Index:
         """
         victims: list[Entry] = []
         freed_tokens = 0
-        while (freed_tokens < n_tokens or len(victims) < n_entries) and self._heap:
-            worth, key = heapq.heappop(self._heap)
-            entry = self._entries.get(key)
-            if entry is None or entry.worth != worth or entry.n_pins:
-                continue
-            if only_on_probation and worth.settled:
-                heapq.heappush(self._heap, (worth, key))
+        while freed_tokens < n_tokens or len(victims) < n_entries:
+            worth = self.least_worth()
+            if worth is None or (only_on_probation and worth.settled):
                 break
-            self._floor = max(self._floor, worth.value if worth.settled else 0.0)
+            entry = self._entries[heapq.heappop(self._heap)[1]]
+            if worth.settled:
+                self.raise_floor(worth.value)
             self._drop(entry)
             victims.append(entry)
             freed_tokens += entry.n_tokens
         return victims
+
+    def least_worth(self) -> evict.Worth | None:
+        """What the next entry to leave is worth, or None when all are pinned or there is none."""
+        while self._heap:
+            worth, key = self._heap[0]
+            entry = self._entries.get(key)
+            if entry is not None and entry.worth == worth and not entry.n_pins:
+                return worth
+            heapq.heappop(self._heap)
+        return None
+
+    def raise_floor(self, value: float) -> None:
+        """Something of this worth left: from now on, what is used is worth that much more."""
+        self.floor = max(self.floor, value)
 
     def remove(self, entry: Entry) -> None:
         """Remove an entry that nobody pins; the caller frees what it owns.
@@ -215,7 +227,7 @@ class Index:
             n_tokens=entry.n_tokens,
             n_bytes=entry.n_bytes,
             n_uses=entry.n_uses,
-            floor=self._floor,
+            floor=self.floor,
             tie=self._tie,
             kept=entry.kept,
         )

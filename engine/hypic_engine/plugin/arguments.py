@@ -69,6 +69,7 @@ _CPU_PRESETS: Mapping[str, Any] = {
     "sleep_on_idle": True,
     "max_total_tokens": 65_536,
     "max_running_requests": 8,
+    "max_mamba_cache_size": 128,
     "mem_fraction_static": 0.1,
     "skip_server_warmup": True,
     "disaggregation_transfer_backend": "mooncake_tcp",
@@ -112,18 +113,20 @@ def preset(
             setattr(arguments, field, value)
 
 
-def refuse_model(architectures: list[str]) -> None:
-    """Raise when the model's linear layers are not of a kind this plugin can compose.
+def family_of(architectures: list[str]) -> families.Family:
+    """The model's kind of linear attention.
 
     Raises:
-        SettingsError: names the model's architecture and those that work.
+        SettingsError: this plugin cannot compose it; names the architecture and those that work.
     """
-    if families.of(architectures) is None:
+    family = families.of(architectures)
+    if family is None:
         known = sorted(name for family in families.ALL for name in family.architectures)
         raise SettingsError(
             f"--pic-enable needs a hybrid model with linear attention; --model-path holds "
             f"{', '.join(architectures) or 'no architecture'}, supported are {', '.join(known)}"
         )
+    return family
 
 
 def refuse_prefix_cache(server_args: Any, architectures: list[str]) -> None:
@@ -183,14 +186,17 @@ class Arguments:
         if wanted.enabled:
             refuse_conflicts(arguments, defaults, wanted.role)
             presets = {f: v for f, (_, _, v) in _required(wanted.role).items() if v is not None}
-            preset(arguments, defaults, presets | {"disable_radix_cache": True})
+            if wanted.role != "both":
+                presets["disable_radix_cache"] = True
+            preset(arguments, defaults, presets)
         server_args = original(cls, arguments)
         if not self._host_problem:
             architectures = list(server_args.get_model_config().hf_config.architectures or [])
-            if wanted.enabled:
-                refuse_model(architectures)
-            else:
+            if not wanted.enabled:
                 refuse_prefix_cache(server_args, architectures)
+            elif not family_of(architectures).prefix_cache_is_exact:
+                arguments.disable_radix_cache = True
+                server_args = original(cls, arguments)
         folder = Path(tempfile.mkdtemp(prefix="pic-engine-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         wanted = dataclasses.replace(wanted, control_path=str(folder / "control.sock"))

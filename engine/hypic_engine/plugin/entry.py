@@ -5,6 +5,7 @@ the command line, its children from the environment; with segment caching off th
 hook at all.
 """
 
+import functools
 import multiprocessing
 import os
 import sys
@@ -115,13 +116,27 @@ class _SchedulerProcess:
     def cache(self, context: Any) -> Any:
         """Factory of our ``--radix-cache-backend``."""
         from .requests import Reader  # noqa: PLC0415
-        from .scheduler.cache import SegmentCache  # noqa: PLC0415 - after SGLang chose its platform
+        from .scheduler import ownership  # noqa: PLC0415 - after SGLang chose its platform
+        from .scheduler.cache import SegmentCache  # noqa: PLC0415
         from .scheduler.metrics import Metrics  # noqa: PLC0415
+        from .scheduler.prefixes import Prefixes  # noqa: PLC0415
+        from .scheduler.store import Store  # noqa: PLC0415
 
         args, memory = context.server_args, self._memory
         metrics = Metrics(enabled=args.enable_metrics and context.tp_rank == 0)
         revision = f"{args.model_path}@{args.revision or ''}#{args.weight_version}"
         reader = Reader(self._settings, model=revision)
-        return SegmentCache(
-            context.params, pool=memory.pool, reader=reader, ledger=memory.ledger, metrics=metrics
+        allocator = context.params.token_to_kv_pool_allocator
+        store = Store(allocator, pool=memory.pool, ledger=memory.ledger, metrics=metrics)
+        prefixes = Prefixes.of(context, token_bytes=store.token_bytes)
+        cache = SegmentCache(
+            context.params,
+            store=store,
+            prefixes=prefixes,
+            reader=reader,
+            ledger=memory.ledger,
+            metrics=metrics,
         )
+        if self._settings.check_ownership:
+            cache.after_change = functools.partial(ownership.check, cache)
+        return cache

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from ..contract import segments as wire
 from ..contract.details import Details
+from ..core.copies import Copy, Place
 from ..core.index import Entry, Pins
 from ..core.layout import Layout, Segment, layout, segments
 from .settings import Settings
@@ -101,7 +102,8 @@ class Prompt:
         reserved_tokens: what it and its fills will still allocate.
         admitted: whether it runs; its pins then live as long as its key/value slots.
         entries: the entries of its interiors once all are there.
-        moved: key/value slots of the moved copies, in order of the interiors.
+        copies: the moved copies that it reads, in order of the interiors.
+        moves: which of them are to be made in its prefill; the others were there.
         waits_since: when it first asked for a fill; None before that and when all are there.
         waited_s: how long it waited for fills.
     """
@@ -115,7 +117,8 @@ class Prompt:
     reserved_tokens: int = 0
     admitted: bool = False
     entries: tuple[Entry, ...] = ()
-    moved: Any = None
+    copies: tuple[Copy, ...] = ()
+    moves: tuple[bool, ...] = ()
     waits_since: float | None = None
     waited_s: float = 0.0
 
@@ -129,6 +132,19 @@ class Prompt:
         if self.waits_since is not None:
             self.waited_s += now_s - self.waits_since
             self.waits_since = None
+
+    def place(self, i: int) -> Place:
+        """Where the i-th interior's copy stands."""
+        return self.wanted[i].key, self.wanted[i].segment.start
+
+    def release(self) -> None:
+        """Give back pins and reservations; the prompt may be planned anew."""
+        if self.pins is not None:
+            self.pins.release()
+        self.pins, self.entries = None, ()
+        self.filling.clear()
+        self.reserved_tokens = 0
+        self.admitted = False
 
     @property
     def n_reused(self) -> int:
@@ -178,6 +194,12 @@ class Reader:
             seam=str(self._settings.seam),
         )
         return Wanted(segment, key, wire.ids_bytes(own), digest, salt)
+
+    @staticmethod
+    def is_plain(request: Any) -> bool:
+        """Whether it has no segments, or asks that they be no concern of ours."""
+        asked = asked_of(request)
+        return not asked.enabled or not asked.ends
 
     def prompt(self, request: Any) -> Prompt | None:
         """The request's prompt, or None when it has nothing to take from the cache."""

@@ -17,6 +17,7 @@ from ..errors import SettingsError
 
 VARIABLE = "HYPIC_CONFIG"
 SEAM_VARIABLE = "PIC_SEAM_SINK"
+CHECK_VARIABLE = "HYPIC_CHECK_OWNERSHIP"
 
 
 class Mode(StrEnum):
@@ -60,6 +61,7 @@ class Settings:
         store_plain: whether prompts without separators become segments, on probation.
         role: ``prefill`` or ``decode`` where the two are apart, else ``both``.
         control_path: Unix socket on which the scheduler answers questions about its cache.
+        check_ownership: whether to recount all pools after every change; for tests.
     """
 
     enabled: bool = False
@@ -74,6 +76,7 @@ class Settings:
     store_plain: bool = True
     role: str = "both"
     control_path: str = ""
+    check_ownership: bool = False
 
     @property
     def caches(self) -> bool:
@@ -208,4 +211,5 @@ def from_arguments(
         memory_fraction=memory_fraction,
         state_dtype=arguments.pic_state_dtype or "",
         store_plain=arguments.pic_store_plain == "on",
+        check_ownership=environment.get(CHECK_VARIABLE) == "1",
     )

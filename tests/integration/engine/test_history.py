@@ -107,3 +107,42 @@ def test_a_plain_prompt_of_another_salt_is_no_segment_of_this_one(small):
     small.generate(DOCUMENTS[0], extra_key="one", n_tokens=1)
     found = small.generate(asked, extra_key="one")["meta_info"]["cached_tokens"]
     assert found == len(DOCUMENTS[0]) - 8
+
+
+def test_what_a_partly_cached_prompt_had_to_compute_is_found_from_then_on(engine):
+    """LMCache/LMCache #2029: new segments beside a hit were not stored."""
+    engine.flush()
+    a, b, c = documents(14, 90, 80, 70)
+
+    def reused(*bodies: str) -> int:
+        prompt = joined(HEAD, *bodies, QUESTION)
+        return engine.generate(prompt, n_tokens=2)["meta_info"]["cached_tokens"]
+
+    def without_seams(*found: str) -> int:
+        return sum(len(segment) - 8 for segment in found)
+
+    assert reused(a, b) == 0
+    assert reused(c, a) == without_seams(HEAD, a)
+    assert reused(b, c) == without_seams(HEAD, b, c)
+    assert reused(c, b, a) == without_seams(HEAD, a, b, c)
+
+
+def test_another_engine_with_more_memory_gives_the_same_tokens(small, engine):
+    """As after a restart: nothing that it knows comes from the other's past."""
+    engine.flush()
+    wanted = [ask(small, PROBE), ask(small, DOCUMENTS[1])]
+    assert [ask(engine, PROBE), ask(engine, DOCUMENTS[1])] == wanted
+    assert [ask(engine, PROBE), ask(engine, DOCUMENTS[1])] == wanted
+
+
+def test_no_counter_tells_one_salt_what_another_has_cached(small):
+    """Neither cached tokens nor details nor what was moved or filled differ from a first time."""
+    small.flush()
+
+    def told(salt: str):
+        details = small.generate(PROBE, extra_key=salt)["meta_info"]["pic"]
+        return {k: v for k, v in details.items() if not k.endswith("_ms")}
+
+    first = told("one")
+    assert told("two") == first
+    assert told("one")["reused"] > first["reused"] == 0

@@ -36,7 +36,8 @@ def everything_is_free(server) -> bool:
     server.flush()
     info = server.info
     slots = info["operator_slots"]
-    return (info["segments"], info["tokens"], slots["free"]) == (0, 0, slots["total"])
+    held = (info["segments"], info["tokens"], info["prefix_tokens"])
+    return (*held, slots["free"]) == (0, 0, 0, slots["total"])
 
 
 def test_segments_leave_under_pressure_and_no_operator_slot_is_lost(empty):
@@ -137,4 +138,70 @@ def test_random_load_leaves_nothing_behind(empty):
         answers = at_once(empty, prompts[start : start + 12], n_tokens=dice.choice((1, 5, 40)))
         assert {status for status, _ in answers} == {200}
     eventually(lambda: empty.info["pinned_segments"], until=lambda pinned: pinned == 0)
+    assert everything_is_free(empty)
+
+
+def test_a_document_that_is_asked_for_now_and_then_outlives_a_thousand_chat_turns(empty):
+    document = documents(90, 150)[0]
+    asked = [joined(HEAD, document, f"question {n}") for n in range(23)]
+    for prompt in asked[:3]:
+        empty.generate(prompt, n_tokens=2)
+    sampling = {"temperature": 0, "max_new_tokens": 2}
+    for n, prompt in enumerate(asked[3:]):
+        chats = [f"chat {n}: " + turn for turn in documents(91 + n, *[30] * 50)]
+        status, answers = empty.post("/generate", {"text": chats, "sampling_params": sampling}, 300)
+        assert (status, len(answers)) == (200, 50)
+        reused = empty.generate(prompt, n_tokens=2)["meta_info"]["pic"]["reused"]
+        assert reused == len(HEAD) + len(document) - 16
+    assert everything_is_free(empty)
+
+
+def test_requests_that_run_at_once_share_the_copies_of_what_they_place_alike(empty):
+    """Five copies of their own would not fit."""
+    bodies = documents(119, 150, 100)
+    prompts = [joined(HEAD, *bodies, f"q{n}") for n in range(5)]
+    alone = [at_once(empty, [prompt], n_tokens=40)[0][1]["output_ids"] for prompt in prompts]
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        asked, seen = thread.submit(at_once, empty, prompts, n_tokens=40), []
+        while not asked.done():
+            info = empty.info
+            seen.append((info["running"], info["copied_tokens"]))
+    assert [answer["output_ids"] for _, answer in asked.result()] == alone
+    n_interiors = sum(len(segment) - 8 for segment in (HEAD, *bodies))
+    assert {copied for _, copied in seen} <= {0, n_interiors}
+    assert any(running > 1 and copied for running, copied in seen)
+    assert everything_is_free(empty)
+    assert empty.info["copied_tokens"] == 0
+
+
+def test_plain_prompts_are_kept_twice_and_their_copies_leave_first(empty):
+    """As prefixes and, in slots of their own, as segments on probation."""
+    plain = documents(120, 300, 300)
+    for prompt in plain:
+        empty.generate(prompt, n_tokens=1)
+    info = empty.info
+    assert (info["segments"], info["tokens"]) == (2, 600)
+    assert info["prefix_tokens"] >= 2 * 256
+    empty.generate(documents(121, 200)[0], n_tokens=1)  # there is room for copies or for it
+    assert empty.info["tokens"] <= 200
+    for prompt in plain:
+        assert empty.generate(prompt, n_tokens=1)["meta_info"]["cached_tokens"] > 0
+    assert everything_is_free(empty)
+
+
+def test_a_plain_prompt_that_went_on_from_a_prefix_leaves_no_segment(empty):
+    beginning = documents(122, 200)[0]
+    empty.generate(beginning, n_tokens=1)
+    longer = empty.generate(beginning + documents(123, 60)[0], n_tokens=1)
+    assert longer["meta_info"]["cached_tokens"] > 0
+    assert empty.info["segments"] == 1
+    assert everything_is_free(empty)
+
+
+def test_a_cache_with_no_room_for_any_segment_still_answers_plain_prompts(empty):
+    body = {"text": drawn(124, 1300, 20), "sampling_params": {"max_new_tokens": 4}}
+    assert empty.post("/generate", body)[0] == 400
+    plain = documents(125, 1100)[0]
+    first, again = (empty.generate(plain, n_tokens=4) for _ in range(2))
+    assert first["output_ids"] == again["output_ids"]
     assert everything_is_free(empty)

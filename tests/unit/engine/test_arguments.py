@@ -77,8 +77,13 @@ def read(monkeypatch, *flags, on_cpu=False, problem=None, told=None, **host):
 
 def test_what_segments_need_is_preset(monkeypatch):
     args = read(monkeypatch, "--pic-enable")
-    assert (args.page_size, args.chunked_prefill_size, args.disable_radix_cache) == (1, -1, True)
+    assert (args.page_size, args.chunked_prefill_size, args.disable_radix_cache) == (1, -1, False)
     assert args.radix_cache_backend == "hypic"
+
+
+def test_prefix_caching_stays_as_the_user_wants_it(monkeypatch):
+    assert not read(monkeypatch, "--pic-enable").disable_radix_cache
+    assert read(monkeypatch, "--pic-enable", disable_radix_cache=True).disable_radix_cache
 
 
 def test_with_segments_off_nothing_is_preset(monkeypatch):
@@ -182,9 +187,16 @@ def test_a_model_without_linear_attention_is_refused(monkeypatch, capsys):
     assert "Qwen3NextForCausalLM" in said
 
 
-@pytest.mark.parametrize("architecture", ["Qwen3NextForCausalLM", "BailingMoeLinearV2ForCausalLM"])
-def test_a_model_of_a_known_family_is_accepted(monkeypatch, architecture):
-    assert read(monkeypatch, "--pic-enable", architecture=architecture).disable_radix_cache
+@pytest.mark.parametrize(
+    ("architecture", "keeps"),
+    [("Qwen3NextForCausalLM", True), ("BailingMoeLinearV2ForCausalLM", False)],
+)
+def test_a_known_family_is_accepted_and_its_prefix_cache_kept_where_it_is_right(
+    monkeypatch, architecture, keeps
+):
+    args = read(monkeypatch, "--pic-enable", architecture=architecture)
+    assert args.radix_cache_backend == "hypic"
+    assert args.disable_radix_cache is not keeps
 
 
 def test_ring_is_not_served_with_the_prefix_cache_that_is_wrong_for_it(monkeypatch, capsys):

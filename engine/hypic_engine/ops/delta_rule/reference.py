@@ -12,7 +12,7 @@ Computes in float32, or in float64 when given float64.
 import torch
 from torch import Tensor
 
-from .chunks import chunk_maps, compose, cut, outputs
+from .chunks import WIDTHS, chunk_maps, compose, cut, outputs
 from .inputs import heads, normalized, working
 
 
@@ -38,10 +38,20 @@ def chunked(
     q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor
 ) -> tuple[Tensor, Tensor]:
     """What `recurrent` gives, a chunk of tokens at a time."""
+    out, last, _ = snapshots(q, k, v, g, beta, state)
+    return out, last
+
+
+def snapshots(
+    q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What `chunked` gives, and the states before every 64th token [T / 64, HV, DV, DK]."""
     layout = cut([(0, v.shape[0])], v.shape[0], v.device)
     maps = chunk_maps(k, v, g, beta, layout)
     before, last = compose(map(maps.pair, layout.chunks[0]), working(state))
-    return outputs(q, maps, before, layout), last
+    every = WIDTHS[-1] // layout.tokens.shape[1]
+    within = torch.stack(before[::every]) if before else last[None][:0]
+    return outputs(q, maps, before, layout), last, within
 
 
 def operators(k: Tensor, v: Tensor, g: Tensor, beta: Tensor, seam: int) -> tuple[Tensor, Tensor]:

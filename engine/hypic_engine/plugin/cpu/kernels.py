@@ -88,18 +88,40 @@ def chunk_gated_delta_rule(
     initial_state: Tensor,
     cu_seqlens: Tensor,
     **_: Any,
-) -> tuple[Tensor, Tensor, None]:
-    """Packed sequences [1, N, H, D] from gathered states [B, HV, DV, DK]: outputs, last states."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Packed sequences [1, N, H, D] from gathered states [B, HV, DV, DK].
+
+    Returns:
+        Outputs, last states, and the states before every 64th token of each sequence, packed
+        [1, chunks, HV, DV, DK].
+    """
     out = torch.empty_like(v)
     last = torch.empty_like(initial_state, dtype=torch.float32)
+    within = []
     for row, (start, end) in enumerate(pairwise(cu_seqlens.tolist())):
         own = slice(start, end)
         state = initial_state[row].float()
-        result, last[row] = delta_rule.chunked(
+        result, last[row], states = delta_rule.snapshots(
             q[0, own], k[0, own], v[0, own], g[0, own], beta[0, own], state
         )
         out[0, start:end] = result.to(v.dtype)
-    return out, last, None
+        within.append(states)
+    return out, last, torch.cat(within)[None]
+
+
+def track_mamba_states_if_needed(
+    conv_states: Tensor,
+    ssm_states: Tensor,
+    cache_indices: Tensor,
+    mamba_track_mask: Tensor,
+    mamba_track_indices: Tensor,
+    batch_size: int,
+) -> None:
+    """Copy the states of sequences [B] that SGLang's prefix tree wants to slots of its own."""
+    wanted = mamba_track_mask[:batch_size]
+    source, target = cache_indices[:batch_size][wanted], mamba_track_indices[:batch_size][wanted]
+    conv_states[target] = conv_states[source]
+    ssm_states[target] = ssm_states[source]
 
 
 def fused_sigmoid_gating_delta_rule_update(

@@ -58,6 +58,34 @@ def install() -> None:
         kernels.fused_sigmoid_gating_delta_rule_update
     )
     _replace_triton_norms()
+    _allow_tracked_states()
+
+
+def _allow_tracked_states() -> None:
+    """Let SGLang's prefix tree keep states as it does on accelerators (``extra_buffer``)."""
+    from sglang.srt.layers.attention import hybrid_linear_attn_backend  # noqa: PLC0415
+    from sglang.srt.managers import schedule_batch  # noqa: PLC0415
+    from sglang.srt.server_args import ServerArgs  # noqa: PLC0415
+
+    ServerArgs._validate_mamba_extra_buffer = _accept  # noqa: SLF001 - it asks for the device only
+    hybrid_linear_attn_backend.track_mamba_states_if_needed = kernels.track_mamba_states_if_needed
+    schedule_batch.set_mamba_track_indices_from_reqs = _set_track_indices
+    torch.Tensor.pin_memory = _not_pinned  # there is no device to pin it for
+
+
+def _accept(self: Any, model_arch: str) -> None:
+    """Reference: ``ServerArgs._validate_mamba_extra_buffer``."""
+
+
+def _set_track_indices(batch: Any) -> None:
+    """Reference: ``sglang.srt.managers.schedule_batch.set_mamba_track_indices_from_reqs``."""
+    slots = batch.req_to_token_pool.req_index_to_mamba_ping_pong_track_buffer_mapping
+    turns = torch.tensor([req.mamba_next_track_idx for req in batch.reqs])
+    batch.mamba_track_indices = slots[batch.req_pool_indices, turns].to(torch.int64)
+
+
+def _not_pinned(self: Tensor, *_: Any) -> Tensor:
+    return self
 
 
 def _replace_triton_norms() -> None:

@@ -122,6 +122,7 @@ class SegmentBackend(HybridLinearAttnBackend):  # type: ignore[misc]
             super().init_forward_metadata(forward_batch)
             return
         self.linear_attn_backend.init_forward_metadata(forward_batch)
+        plan.aim_tracking(self.linear_attn_backend, forward_batch)
         self._virtual = plan.virtual_batch(forward_batch)
         self.full_attn_backend.init_forward_metadata(self._virtual)
         if plan.moves is not None:

@@ -39,7 +39,10 @@ class GatedDelta:
         cache = stock.req_to_token_pool.mamba2_layer_cache(layer.layer_id)
         index = stock.req_to_token_pool.mamba_map[layer.layer_id]
         slots = stock.forward_metadata.mamba_cache_indices.to(torch.int64)
-        mixed, tails = _convolve(plan, layer, inputs.mixed_qkv, pool.tails[index])
+        _track_tails(stock.forward_metadata, inputs.mixed_qkv, cache.conv[0])
+        tails = pool.tails[index][plan.tails]
+        tails[plan.continued] = cache.conv[0][slots[plan.continued_rows]]
+        mixed = _convolve(plan, layer, inputs.mixed_qkv, tails)
         cache.conv[0][slots] = tails[plan.last]
         q, k, v = _split(layer, mixed)
         g, beta = gdn_backend.fused_gdn_gating(layer.A_log, inputs.a, inputs.b, layer.dt_bias)
@@ -76,24 +79,30 @@ class GatedDelta:
         pool.tails[index][operators] = tails[kept.virtual_rows]
 
 
-def _convolve(
-    plan: ForwardPlan, layer: Any, mixed_qkv: Tensor, stored: Tensor
-) -> tuple[Tensor, Tensor]:
-    """[N, D] after the convolution, and the last three inputs of each virtual row [R, D, 3]."""
-    tails = stored[plan.tails]
+def _track_tails(metadata: Any, mixed_qkv: Tensor, stored: Tensor) -> None:
+    """Keep the tails that SGLang's tree wants of plain rows, at the ends of whole chunks."""
+    if metadata.has_mamba_track_mask:
+        wanted = mixed_qkv[metadata.track_conv_indices].transpose(1, 2)
+        stored[metadata.conv_states_mask_indices] = wanted.to(stored.dtype)
+
+
+def _convolve(plan: ForwardPlan, layer: Any, mixed_qkv: Tensor, tails: Tensor) -> Tensor:
+    """[N, D] after the convolution; each virtual row's tail [R, D, 3] becomes its last inputs."""
     n_rows = tails.shape[0]
+    follows = plan.tails > 0
+    follows[plan.continued] = True
     mixed = gdn_backend.causal_conv1d_fn(
         mixed_qkv.transpose(0, 1),
         layer.conv_weights,
         layer.bias,
         activation=layer.activation,
         conv_states=tails,
-        has_initial_state=plan.tails > 0,
+        has_initial_state=follows,
         cache_indices=torch.arange(n_rows, dtype=torch.int32, device=tails.device),
         query_start_loc=plan.offsets,
         seq_lens_cpu=plan.lengths_cpu,
     )
-    return mixed.transpose(0, 1)[: mixed_qkv.shape[0]], tails
+    return mixed.transpose(0, 1)[: mixed_qkv.shape[0]]
 
 
 def _split(layer: Any, mixed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -117,7 +126,7 @@ def _last_runs(
     tokens = plan.final_tokens
     chosen = inputs if tokens is None else tuple(x[:, tokens] for x in inputs)
     q, k, v, g, beta = (x.contiguous() for x in chosen)
-    result, last, _ = stock.kernel_dispatcher.extend(
+    result, last, within = stock.kernel_dispatcher.extend(
         q,
         k,
         v,
@@ -129,6 +138,7 @@ def _last_runs(
     )
     if out.device.type == "cpu":
         states[slots] = last.to(states.dtype)
+    stock._track_mamba_state_extend(None, within, states, stock.forward_metadata)  # noqa: SLF001
     if tokens is None:
         out.copy_(result)
     else:

@@ -57,7 +57,9 @@ class ForwardPlan:
         starts_cpu: the same on the host.
         ends_cpu: likewise.
         offsets: int32 [R + 1], where virtual rows lie on the token axis.
-        tails: int64 [R], operator slot whose tail precedes it; 0 where nothing precedes it.
+        tails: int64 [R], operator slot whose tail precedes it; 0 where none does.
+        continued: int64 [C], virtual rows that go on from a prefix of SGLang's own.
+        continued_rows: int64 [C], their rows.
         last: int64 [B], each row's last virtual row.
         final_tokens: int64 [F], tokens of the rows' last runs, or None when those are all.
         final_offsets: int32 [B + 1], where rows lie among them.
@@ -75,6 +77,8 @@ class ForwardPlan:
     ends_cpu: tuple[int, ...]
     offsets: Tensor
     tails: Tensor
+    continued: Tensor
+    continued_rows: Tensor
     last: Tensor
     final_tokens: Tensor | None
     final_offsets: Tensor
@@ -104,3 +108,21 @@ class ForwardPlan:
         virtual.extend_seq_lens_cpu = lengths
         virtual.extend_start_loc = self.offsets[:-1]
         return virtual
+
+    def aim_tracking(self, linear: Any, batch: Any) -> None:
+        """Let SGLang find the states that its tree wants among those of the last runs alone.
+
+        Its metadata count the chunks of whole rows; with walks, the chunk kernel sees last runs.
+        """
+        tracks = getattr(linear.forward_metadata, "has_mamba_track_mask", False)
+        if self.walks is None or not tracks:
+            return
+        seen = copy.copy(batch)
+        seen.extend_seq_lens = self.final_offsets[1:] - self.final_offsets[:-1]
+        metadata = linear.forward_metadata
+        (
+            metadata.track_ssm_h_src,
+            metadata.track_ssm_h_dst,
+            metadata.track_ssm_final_src,
+            metadata.track_ssm_final_dst,
+        ) = linear._init_track_ssm_indices(metadata.mamba_cache_indices, seen)  # noqa: SLF001

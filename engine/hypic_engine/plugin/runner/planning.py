@@ -1,4 +1,4 @@
-"""From the requests of a prefill batch to its plan: lists on the host, once a batch, then tensors.
+"""From the requests of a prefill batch to its plan: spans on the host, once a batch, then tensors.
 
 Makes no decision either: layouts say what is computed, entries where the rest lies.
 """
@@ -14,6 +14,7 @@ from ...core.layout import Layout
 from ...ops.runs import Runs
 from ..requests import Capture, Prompt
 from ..settings import Mode
+from ..spans import positions, repeated
 from .plan import ForwardPlan, Kept, Moves
 
 
@@ -22,7 +23,7 @@ class _Draft:
     """Host lists that become the plan, row by row."""
 
     device: Any
-    positions: list[int] = field(default_factory=list)
+    n_tokens: int = 0
     virtual: list[tuple[int, int, int]] = field(default_factory=list)
     tails: list[int] = field(default_factory=list)
     last: list[int] = field(default_factory=list)
@@ -34,50 +35,57 @@ class _Draft:
     kept: list[tuple[int, int]] = field(default_factory=list)
     sources: list[Tensor] = field(default_factory=list)
     targets: list[Tensor] = field(default_factory=list)
-    deltas: list[Tensor] = field(default_factory=list)
+    deltas: list[int] = field(default_factory=list)
+    continued: list[tuple[int, int]] = field(default_factory=list)
 
-    def add_plain(self, row: int, n_tokens: int, capture: Capture | None) -> None:
-        start = len(self.positions)
-        self._run(row, 0, n_tokens, tail=0)
-        self._end_row(start)
+    def add_plain(self, row: int, start: int, end: int, capture: Capture | None) -> None:
+        first = self.n_tokens
+        if start:
+            self.continued.append((len(self.virtual), row))
+        self._run(row, start, end, tail=0)
+        self._end_row(first)
         if capture is not None:
-            self.spans.append((start, len(self.positions), capture.seam))
+            self.spans.append((first, self.n_tokens, capture.seam))
             self.kept.append((self.last[-1], capture.operator))
 
     def add_prompt(self, row: int, layout: Layout, prompt: Prompt, mode: Mode) -> None:
         tail = 0
-        for run, interior, entry in zip(
-            layout.runs[:-1], layout.interiors, prompt.entries, strict=True
+        for i, (run, interior, entry) in enumerate(
+            zip(layout.runs[:-1], layout.interiors, prompt.entries, strict=True)
         ):
-            start, delta = len(self.positions), interior.segment.start if mode.moves_keys else 0
+            start, delta = self.n_tokens, interior.segment.start if mode.moves_keys else 0
             self._run(row, *run, tail=tail)
-            tail, length = entry.operator, interior.length
-            decays_over = length if mode.composes else 0
-            self.runs.append((start, len(self.positions), tail, decays_over, delta))
-            self.sources.append(entry.slots[interior.seam :])
-            self.deltas.append(torch.full((length,), delta, dtype=torch.int64))
-        self.targets.append(prompt.moved)
+            tail = entry.operator
+            decays_over = interior.length if mode.composes else 0
+            self.runs.append((start, self.n_tokens, tail, decays_over, delta))
+            if prompt.moves[i]:
+                self.sources.append(entry.slots[interior.seam :])
+                self.targets.append(prompt.copies[i].slots)
+                self.deltas.append(delta)
         self.walk_rows.append(row)
         self.walk_ends.append(len(self.runs))
-        last_start = len(self.positions)
+        last_start = self.n_tokens
         self._run(row, *layout.runs[-1], tail=tail)
         self._end_row(last_start)
 
     def _run(self, row: int, start: int, end: int, *, tail: int) -> None:
         if end > start:
-            self.positions.extend(range(start, end))
+            self.n_tokens += end - start
             self.virtual.append((row, start, end))
             self.tails.append(tail)
 
     def _end_row(self, last_start: int) -> None:
         self.last.append(len(self.virtual) - 1)
-        self.final.append((last_start, len(self.positions)))
+        self.final.append((last_start, self.n_tokens))
 
     def int32(self, values: Sequence[int]) -> Tensor:
         return torch.tensor(values, dtype=torch.int32).to(self.device, non_blocking=True)
 
     def int64(self, values: Sequence[int]) -> Tensor:
-        return torch.tensor(values, dtype=torch.int64).to(self.device, non_blocking=True)
+        return self.on_device(torch.tensor(values, dtype=torch.int64))
+
+    def on_device(self, values: Tensor) -> Tensor:
+        return values.to(self.device, non_blocking=True)
 
     def walks(self) -> Runs | None:
         if not self.runs:
@@ -95,13 +103,14 @@ class _Draft:
     def kept_rows(self) -> Kept | None:
         if not self.kept:
             return None
-        tokens = [token for start, end, _ in self.spans for token in range(start, end)]
-        inside = [t >= start + seam for start, end, seam in self.spans for t in range(start, end)]
+        lengths = [end - start for start, end, _ in self.spans]
+        tokens = positions([(start, end) for start, end, _ in self.spans])
+        inside = tokens >= repeated([start + seam for start, _, seam in self.spans], lengths)
         virtual_rows, operators = zip(*self.kept, strict=True)
         return Kept(
-            self.int64(tokens),
-            torch.tensor(inside).to(self.device, non_blocking=True),
-            self.int32(_offsets([end - start for start, end, _ in self.spans])),
+            self.on_device(tokens),
+            self.on_device(inside),
+            self.int32(_offsets(lengths)),
             tuple(self.spans),
             self.int64(virtual_rows),
             self.int64(operators),
@@ -110,8 +119,8 @@ class _Draft:
     def moves(self) -> Moves | None:
         if not self.sources:
             return None
-        delta = torch.cat(self.deltas).to(self.device, non_blocking=True)
-        return Moves(torch.cat(self.sources), torch.cat(self.targets), delta)
+        delta = repeated(self.deltas, [source.numel() for source in self.sources])
+        return Moves(torch.cat(self.sources), torch.cat(self.targets), self.on_device(delta))
 
 
 def forward_plan(
@@ -126,15 +135,14 @@ def forward_plan(
     draft = _Draft(device)
     for row, (req, prompt, capture) in enumerate(zip(requests, prompts, captures, strict=True)):
         if prompt is None:
-            draft.add_plain(row, req.extend_input_len, capture)
+            draft.add_plain(row, len(req.prefix_indices), req.fill_len, capture)
         else:
             layout = prompt.layout.until(req.fill_len)
             draft.add_prompt(row, layout, prompt, mode)
     rows, starts, ends = zip(*draft.virtual, strict=True)
     lengths = [end - start for start, end in zip(starts, ends, strict=True)]
-    final = [t for start, end in draft.final for t in range(start, end)]
     return ForwardPlan(
-        positions=draft.int64(draft.positions),
+        positions=draft.on_device(positions([(start, end) for _, start, end in draft.virtual])),
         virtual_rows=draft.int64(rows),
         starts=draft.int32(starts),
         ends=draft.int64(ends),
@@ -142,8 +150,10 @@ def forward_plan(
         ends_cpu=tuple(ends),
         offsets=draft.int32(_offsets(lengths)),
         tails=draft.int64(draft.tails),
+        continued=draft.int64([virtual for virtual, _ in draft.continued]),
+        continued_rows=draft.int64([row for _, row in draft.continued]),
         last=draft.int64(draft.last),
-        final_tokens=draft.int64(final) if draft.runs else None,
+        final_tokens=draft.on_device(positions(draft.final)) if draft.runs else None,
         final_offsets=draft.int32(_offsets([end - start for start, end in draft.final])),
         walks=draft.walks(),
         walk_rows=draft.int64(draft.walk_rows),

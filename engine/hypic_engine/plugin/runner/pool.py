@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ...core.layout import CONVOLUTION_TAIL_TOKENS
+from ...core.slots import Slots
 
 GIB = 1 << 30
 
@@ -53,9 +54,10 @@ def shape_of(mamba_pool: Any, *, stores_transitions: bool) -> Shape:
 
 
 class OperatorPool:
-    """Slots for the operators of cached segments.
+    """Tensors for the operators of cached segments.
 
     Attributes:
+        slots: which places of the tensors are taken.
         states: S [layers, slots + 1, HV, rows, columns].
         transitions: T [layers, slots + 1, HV, columns, columns], or empty.
         tails: the last three inputs of the convolution [layers, slots + 1, D, 3].
@@ -69,38 +71,8 @@ class OperatorPool:
         self.states = torch.empty((*rows, *heads), dtype=dtype, device=device)
         self.transitions = torch.empty((*rows, *steps), dtype=dtype, device=device)
         self.tails = torch.empty((*rows, *tails), dtype=shape.conv_dtype, device=device)
-        self.n_slots = n_slots
+        self.slots = Slots(n_slots)
         self.slot_bytes = shape.n_bytes(dtype)
-        self.clear()
-
-    @property
-    def n_free(self) -> int:
-        """Slots that nobody owns."""
-        return len(self._free)
-
-    def alloc(self) -> int | None:
-        """A slot, or None when all are taken."""
-        if not self._free:
-            return None
-        slot = self._free.pop()
-        self._taken.add(slot)
-        return slot
-
-    def free(self, slot: int) -> None:
-        """Give a slot back.
-
-        Raises:
-            RuntimeError: nobody owns it.
-        """
-        if slot not in self._taken:
-            raise RuntimeError(f"operator slot {slot} of {self.n_slots} was freed but not taken")
-        self._taken.remove(slot)
-        self._free.append(slot)
-
-    def clear(self) -> None:
-        """Give all slots back."""
-        self._free = list(range(self.n_slots, 0, -1))
-        self._taken: set[int] = set()
 
 
 def n_slots(shape: Shape, *, dtype: torch.dtype, memory_gib: float, n_kv_tokens: int) -> int:

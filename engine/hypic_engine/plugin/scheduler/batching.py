@@ -5,7 +5,6 @@ kept, and makes the plan of the forward pass. Who is admitted is `scheduling`'s.
 """
 
 import time
-from array import array
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,19 +12,29 @@ from typing import Any
 import torch
 from sglang.srt.mem_cache.base_prefix_cache import EvictParams
 from sglang.srt.mem_cache.common import alloc_req_slots, alloc_token_slots
-from sglang.srt.utils.common import flatten_arrays_to_pinned_cpu, is_pin_memory_available
+from sglang.srt.utils.common import is_pin_memory_available
 
 from ...contract.details import Details
-from ...core.layout import Layout, cacheable
+from ...core.layout import cacheable
 from ..requests import Capture, Prompt
 from ..runner.planning import forward_plan
 from ..settings import Settings
+from ..spans import Span, positions
 from .cache import SegmentCache
 from .fills import Fills
 
 
-def _positions(layout: Layout) -> list[int]:
-    return [position for start, end in layout.runs for position in range(start, end)]
+def _runs(req: Any, prompt: Prompt | None) -> list[Span]:
+    """What is computed of a request."""
+    if prompt is None:
+        return [(len(req.prefix_indices), req.fill_len)]
+    return list(prompt.layout.until(req.fill_len).runs)
+
+
+def _taken(prompt: Prompt | None) -> list[Span]:
+    """What is taken from the cache and moved."""
+    interiors = () if prompt is None else prompt.layout.interiors
+    return [(interior.start, interior.end) for interior in interiors]
 
 
 class Batching:
@@ -46,27 +55,31 @@ class Batching:
         prompts = [self._running_prompt(req) for req in batch.reqs]
         if not any(prompts):
             return original(batch)
+        runs = [_runs(req, prompt) for req, prompt in zip(batch.reqs, prompts, strict=True)]
+        taken = [_taken(prompt) for prompt in prompts]
         pool = batch.req_to_token_pool
-        rows = alloc_req_slots(pool, batch.reqs, batch.tree_cache)
-        n_moved = sum(prompt.layout.n_moved for prompt in prompts if prompt)
-        slots = alloc_token_slots(batch.tree_cache, batch.extend_num_tokens + n_moved)
-        computed, moved = slots[: batch.extend_num_tokens], slots[batch.extend_num_tokens :]
-        at_computed = at_moved = 0
-        for req, row, prompt in zip(batch.reqs, rows, prompts, strict=True):
-            n_own = req.extend_input_len
-            own = computed[at_computed : at_computed + n_own].to(torch.int32)
-            at_computed += n_own
+        rows = torch.tensor(alloc_req_slots(pool, batch.reqs, batch.tree_cache))
+        ours = [prompt for prompt in prompts if prompt]
+        n_computed, n_moved = batch.extend_num_tokens, self._cache.copies.n_to_move(*ours)
+        slots = alloc_token_slots(batch.tree_cache, n_computed + n_moved)
+        self._cache.copies.take(ours, slots[n_computed:])
+        self._write(pool, rows, runs, slots[:n_computed])
+        read = [copy.slots for prompt in ours for copy in prompt.copies]
+        self._write(pool, rows, taken, torch.cat(read))
+        for req, row, prompt in zip(batch.reqs, rows.tolist(), prompts, strict=True):
             if prompt is None:
-                pool.write((row, slice(0, n_own)), own)
-                continue
-            layout = prompt.layout.until(req.fill_len)
-            prompt.moved = moved[at_moved : at_moved + layout.n_moved]
-            at_moved += layout.n_moved
-            pool.write((row, self._tensor(_positions(layout))), own)
-            taken = [p for i in layout.interiors for p in range(i.start, i.end)]
-            pool.write((row, self._tensor(taken)), prompt.moved.to(torch.int32))
-        rows_cpu = torch.tensor(rows, dtype=torch.int64)
-        return computed, rows_cpu.to(batch.device, non_blocking=True), rows_cpu
+                prefix = req.prefix_indices
+                pool.write((row, slice(0, len(prefix))), prefix.to(torch.int32))
+        return slots[:n_computed], rows.to(batch.device, non_blocking=True), rows
+
+    def _write(
+        self, pool: Any, rows: torch.Tensor, spans: list[list[Span]], slots: torch.Tensor
+    ) -> None:
+        """Note in SGLang's token table where the tokens of each row's spans lie."""
+        lengths = [sum(end - start for start, end in own) for own in spans]
+        where = rows.repeat_interleave(torch.tensor(lengths)).to(self._cache.device)
+        tokens = positions([span for own in spans for span in own]).to(self._cache.device)
+        pool.write((where, tokens), slots.to(torch.int32))
 
     @staticmethod
     def make_room(cache: SegmentCache, num_tokens: int) -> None:
@@ -89,13 +102,15 @@ class Batching:
         captures = [getattr(req, "hypic_capture", None) for req in batch.reqs]
         if any(prompts):
             parts = [
-                array("q", map(req.get_fill_ids().__getitem__, _positions(layout)))
-                if prompt and (layout := prompt.layout.until(req.fill_len))
-                else req.get_fill_ids()
-                for req, prompt in zip(batch.reqs, prompts, strict=True)
+                torch.frombuffer(req.get_fill_ids(), dtype=torch.int64)[positions(_runs(req, own))]
+                for req, own in zip(batch.reqs, prompts, strict=True)
             ]
+            ids = torch.cat(parts)
             pin = is_pin_memory_available(batch.device)
-            batch.prefill_input_ids_cpu = flatten_arrays_to_pinned_cpu(parts, pin)
+            batch.prefill_input_ids_cpu = ids.pin_memory() if pin else ids
+        if batch.mamba_track_mask is not None:  # states that the tree may be given
+            plain = [self._cache.is_plain(req) for req in batch.reqs]
+            batch.mamba_track_mask &= torch.tensor(plain, device=batch.device)
         batch.hypic_plan = None
         if any(prompts) or any(captures):
             batch.hypic_plan = forward_plan(
@@ -118,16 +133,19 @@ class Batching:
         if req.input_embeds is not None or req.positional_embed_overrides is not None:
             return
         req.hypic_capture = None
-        self._cache.metrics.tokens(computed=req.extend_input_len)
+        n_prefix = len(req.prefix_indices)
+        self._cache.metrics.tokens(radix=n_prefix, computed=req.extend_input_len)
+        if n_prefix:  # its operators would lack what the prefix did
+            return
         wanted = self._cache.reader.plain(req)
         seam, n_min = self._settings.seam, self._settings.min_tokens
         if wanted is None or not cacheable(wanted.segment.length, seam=seam, min_tokens=n_min):
             return
-        held = self._cache.index.find(wanted.key, wanted.ids)
+        held = self._cache.store.index.find(wanted.key, wanted.ids)
         if held is not None:
-            self._cache.alias(held, wanted.digest)
+            self._cache.store.alias(held, wanted.digest)
             return
-        operator = self._cache.operator_slot(on_probation=True)
+        operator = self._cache.store.operator_slot(on_probation=True)
         if operator is not None:
             n_seam = seam.n_tokens(wanted.segment.length)
             req.hypic_capture = Capture(wanted, n_seam, operator, self._cache.ledger.epoch)
@@ -136,7 +154,7 @@ class Batching:
         if req.retracted_stain:
             return
         for entry in prompt.entries:
-            self._cache.index.used(entry)
+            self._cache.store.index.used(entry)
         details = prompt.details()
         req.cached_tokens = req.cached_tokens_device = prompt.n_reused
         req.hypic_details, req.hypic_assembles_since = details, time.monotonic()
@@ -150,9 +168,6 @@ class Batching:
             filled=n_filled,
             computed=prompt.layout.n_computed - details.recomputed,
         )
-
-    def _tensor(self, values: list[int]) -> torch.Tensor:
-        return torch.tensor(values, dtype=torch.int64, device=self._cache.device)
 
     # Answering.
 

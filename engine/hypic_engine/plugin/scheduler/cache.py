@@ -1,8 +1,8 @@
-"""The segment cache behind SGLang's prefix-cache interface.
+"""The segment cache behind SGLang's prefix-cache interface, a stock prefix tree beside it.
 
-Owns entries: their key/value slots and operators, from the end of a fill to eviction. Does not
-schedule (`scheduling`) or compute (`forward`). Prompts without segments own their slots until they
-finish and then may become a segment themselves.
+Prompts without segments go to the tree, as if segments were not cached; prompts with segments and
+fills never enter it. Both take their tokens from SGLang's one allocator. Does not schedule
+(`scheduling`), compute (`forward`) or decide who leaves (`core.evict`).
 """
 
 import uuid
@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from sglang.srt.mem_cache.base_prefix_cache import (
-    BasePrefixCache,
     DecLockRefParams,
     DecLockRefResult,
     EvictParams,
@@ -22,66 +21,85 @@ from sglang.srt.mem_cache.base_prefix_cache import (
 )
 from torch import Tensor
 
-from ...contract import events
-from ...core.index import Entry, Index
+from ...core.evict import Choice, Side, choice
+from ...core.index import Entry
 from ...core.ledger import Ledger
 from ..requests import Capture, Prompt, Reader
-from ..runner.pool import OperatorPool
+from ..spans import positions
+from .copies import MovedCopies
 from .metrics import Metrics
+from .prefixes import Prefixes
+from .sizes import Sizes
+from .store import Store
 
 
-def _ignore(*_: object) -> None:
-    """Nobody waits before `scheduling` is attached."""
+def _nothing() -> None:
+    """Nobody waits before `scheduling` is attached, and nobody checks."""
 
 
-class SegmentCache(BasePrefixCache):  # type: ignore[misc]
-    """Entries by segment, and what each running request holds of them."""
+class SegmentCache(Sizes):
+    """Entries and prefixes, and what each running request holds of them."""
 
     def __init__(
-        self, params: Any, *, pool: OperatorPool, reader: Reader, ledger: Ledger, metrics: Metrics
+        self,
+        params: Any,
+        *,
+        store: Store,
+        prefixes: Prefixes,
+        reader: Reader,
+        ledger: Ledger,
+        metrics: Metrics,
     ) -> None:
         self.req_to_token_pool = params.req_to_token_pool
         self.token_to_kv_pool_allocator = params.token_to_kv_pool_allocator
         self.page_size = params.page_size
         self.disable = False
         self.device = params.token_to_kv_pool_allocator.device
-        self.pool = pool
+        self.store = store
+        self.prefixes = prefixes
         self.reader = reader
         self.ledger = ledger
         self.metrics = metrics
-        self.index = Index()
-        self.on_capture_end: Callable[[Capture, Entry | None], None] = _ignore
-        self.before_reset: Callable[[], None] = _ignore
-        kv = params.token_to_kv_pool_allocator.get_kvcache()
-        size = kv.get_kv_size_bytes()  # a pair, or one number where keys and values are one row
-        # SGLang counts in NumPy integers, which JSON does not know.
-        n_bytes = int(sum(size)) if isinstance(size, tuple) else int(size)
-        self._token_bytes = n_bytes // max(kv.size, 1)
+        self.copies = MovedCopies(params.token_to_kv_pool_allocator)
+        # While a prompt waits for memory none may pass it, and nobody need look for prefixes.
+        self.queue_waits = False
+        self.before_reset: Callable[[], None] = _nothing
+        self.after_change: Callable[[], None] = _nothing
 
     # What SGLang's scheduler asks.
 
     def match_prefix(self, params: MatchPrefixParams) -> MatchResult:
-        """The slots that stand for a ready prompt's interiors; nothing for all others.
+        """The slots that stand for a ready prompt's interiors; a plain prompt's longest prefix.
 
-        Their number is what counts: it makes SGLang prefill the rest and no more. `scheduling`
-        replaces them by the moved copies. Changes nothing but ``req.hypic_prompt``.
+        The number of a prompt's slots is what counts: it makes SGLang prefill the rest and no more.
+        `batching` replaces them by the moved copies. Changes nothing but ``req.hypic_prompt``.
         """
+        tree = self.prefixes.tree
+        plain = params.req is None or self.is_plain(params.req)
+        if tree is not None and plain and not self.queue_waits:
+            result: MatchResult = tree.match_prefix(params)
+            return result
         prompt = self.prompt_of(params.req) if params.req is not None else None
         ready = prompt is not None and self.take_entries(prompt)
         slots = self._interior_slots(prompt) if ready and prompt is not None else self._no_slots()
+        root = tree.root_node if tree is not None else None
         return MatchResult(
             device_indices=slots,
-            last_device_node=None,
-            last_host_node=None,
-            best_match_node=None,
+            last_device_node=root,
+            last_host_node=root,
+            best_match_node=root,
             cache_protected_len=0,
         )
 
     def cache_unfinished_req(self, req: Any, chunked: bool = False, **_: Any) -> None:  # noqa: FBT001, FBT002
-        """Keep the row as it is: nothing is inserted before a request ends.
+        """A plain prompt enters the tree; any other keeps its row as it is.
 
         Called once its prefill is over; its copies are made, so it needs its entries no more.
         """
+        if self.prefixes.tree is not None and self.is_plain(req):
+            self.prefixes.tree.cache_unfinished_req(req, chunked)
+            self.after_change()
+            return
         prompt: Prompt | None = getattr(req, "hypic_prompt", None)
         if prompt is not None and prompt.pins is not None:
             prompt.pins.release()
@@ -90,77 +108,80 @@ class SegmentCache(BasePrefixCache):  # type: ignore[misc]
         req.prefix_indices = row.to(dtype=torch.int64, copy=True)
 
     def cache_finished_req(self, req: Any, is_insert: bool = True, **_: Any) -> None:  # noqa: FBT001, FBT002
-        """Free what the request owns, or make its prompt an entry. Called once per admission."""
-        n_tokens = req.pop_committed_kv_cache()
-        row = self.req_to_token_pool.req_to_token[req.req_pool_idx, :n_tokens]
-        n_kept = 0
+        """Free what the request owns, or make an entry or a prefix of it. Once per admission."""
         capture: Capture | None = getattr(req, "hypic_capture", None)
         if capture is not None:
             req.hypic_capture = None
-            n_kept = self._keep(capture, row) if is_insert else self.discard(capture)
-        self.token_to_kv_pool_allocator.free(row[n_kept:].to(torch.int64))
-        prompt: Prompt | None = getattr(req, "hypic_prompt", None)
-        if prompt is not None:
-            self.release(prompt)
-        self.metrics.sizes(self.index, self.pool)
+            if not is_insert:
+                self.store.discard(capture)
+                capture = None
+        if self.prefixes.tree is not None and self.is_plain(req):
+            if capture is not None:
+                self.store.keep_copy(capture, self._row(req, capture.wanted.segment.length))
+            self.prefixes.tree.cache_finished_req(req, is_insert)
+        else:
+            self._end(req, capture)
+        self.metrics.sizes(self.store.index, self.store.pool)
+        self.after_change()
 
     def evict(self, params: EvictParams) -> EvictResult:
-        """Free at least this many tokens of unpinned entries, if there are as many."""
-        victims = self.index.evicted(n_tokens=params.num_tokens)
-        self._free(victims, reason="kv")
-        return EvictResult(num_tokens_evicted=sum(entry.n_tokens for entry in victims))
+        """Free at least this much of what nobody uses, if there is as much; worth decides whose."""
+        n_tokens = 0
+        while n_tokens < params.num_tokens:
+            index = self.store.index
+            next_out = choice(index.least_worth(), self.prefixes.least_worth(index.floor))
+            if next_out is None:
+                break
+            n_tokens += self._evict_one(next_out)
+        n_states = 0
+        if self.prefixes.tree is not None and params.mamba_num:
+            states = self.prefixes.tree.evict(EvictParams(mamba_num=params.mamba_num))
+            n_states = states.mamba_num_evicted
+        self.after_change()
+        return EvictResult(num_tokens_evicted=n_tokens, mamba_num_evicted=n_states)
 
     def inc_lock_ref(self, node: Any) -> IncLockRefResult:
-        """Nothing: a prompt holds its entries by counted pins of its own."""
-        return IncLockRefResult(delta=0)
+        """Protect a prefix; a prompt holds its entries by counted pins of its own."""
+        tree = self.prefixes.tree
+        return tree.inc_lock_ref(node) if tree is not None else IncLockRefResult(delta=0)
 
     def dec_lock_ref(self, node: Any, params: DecLockRefParams | None = None) -> DecLockRefResult:
-        """Nothing, as `inc_lock_ref`."""
-        return DecLockRefResult(delta=0)
+        """Undo `inc_lock_ref`."""
+        tree = self.prefixes.tree
+        return tree.dec_lock_ref(node, params) if tree is not None else DecLockRefResult(delta=0)
 
     def reset(self) -> None:
         """Forget everything; SGLang clears the allocators itself. A new epoch begins."""
         self.before_reset()
-        self.index.clear()
-        self.pool.clear()
+        self.store.clear()
+        if self.prefixes.tree is not None:
+            self.prefixes.tree.reset()
         self.ledger.restarted(uuid.uuid4().hex)
-        self.metrics.sizes(self.index, self.pool)
+        self.metrics.sizes(self.store.index, self.store.pool)
 
     def renew(self) -> None:
-        """Other weights: nothing from before is found again, whoever still reads it."""
+        """Other weights: no segment from before is found again, whoever still reads it."""
         self.reader.renew()
-        self._free(self.index.evicted(n_entries=len(self.index)), reason="weights")
+        self.store.free(self.store.index.evicted(n_entries=len(self.store.index)), reason="weights")
         self.ledger.restarted(uuid.uuid4().hex)
-        self.metrics.sizes(self.index, self.pool)
+        self.metrics.sizes(self.store.index, self.store.pool)
 
     def dismiss(self, entries: list[Entry]) -> None:
         """Evict these, which nobody reads, because somebody asked for it."""
         for entry in entries:
-            self.index.remove(entry)
-        self._free(entries, reason="asked")
-        self.metrics.sizes(self.index, self.pool)
-
-    def evictable_size(self) -> int:
-        """Tokens that `evict` could free."""
-        return self.index.n_evictable_tokens
-
-    def protected_size(self) -> int:
-        """All tokens that entries own.
-
-        SGLang 0.5.14 counts nothing as evictable for hybrid models without a tree of states
-        (``SchedulerPoolStatsObserver._get_mamba_token_info``), so its leak check is right only
-        when evictable tokens are reported here.
-        """
-        return self.index.n_tokens
-
-    def total_size(self) -> int:
-        """All tokens that entries own."""
-        return self.index.n_tokens
-
-    def pretty_print(self) -> None:
-        """One line a segment would be too much; the sizes are in the log already."""
+            self.store.index.remove(entry)
+        self.store.free(entries, reason="asked")
+        self.metrics.sizes(self.store.index, self.store.pool)
+        self.after_change()
 
     # What scheduling asks.
+
+    def is_plain(self, request: Any) -> bool:
+        """Whether the request is none of ours: it brings no segments and is no fill. Cached."""
+        if not hasattr(request, "hypic_plain"):
+            request.hypic_plain = self.reader.is_plain(request)
+        plain: bool = request.hypic_plain
+        return plain
 
     def prompt_of(self, request: Any) -> Prompt | None:
         """The request's prompt, parsed once."""
@@ -172,7 +193,7 @@ class SegmentCache(BasePrefixCache):  # type: ignore[misc]
     def entry(self, prompt: Prompt, i: int) -> Entry | None:
         """The entry of the prompt's i-th interior, if it is there."""
         wanted = prompt.wanted[i]
-        return self.index.find(wanted.key, wanted.ids)
+        return self.store.index.find(wanted.key, wanted.ids)
 
     def take_entries(self, prompt: Prompt) -> bool:
         """Whether all entries are there; if so they are noted in the prompt."""
@@ -182,74 +203,43 @@ class SegmentCache(BasePrefixCache):  # type: ignore[misc]
         prompt.entries = tuple(entry for entry in entries if entry is not None)
         return True
 
-    def operator_slot(self, *, on_probation: bool = False) -> int | None:
-        """A free operator slot, at the cost of the least worthy entry if need be.
+    def forget_match(self, req: Any) -> None:
+        """A request that was looked at and not admitted keeps no state slot while it waits.
 
-        Args:
-            on_probation: take it only from entries that are on probation themselves.
+        The prefix that it matched may be evicted meanwhile; the next look matches anew.
         """
-        if not self.pool.n_free:
-            victims = self.index.evicted(n_entries=1, only_on_probation=on_probation)
-            self._free(victims, reason="operators")
-        return self.pool.alloc()
+        if req.req_pool_idx is not None or req.mamba_pool_idx is None:
+            return
+        self.req_to_token_pool.mamba_allocator.free(req.mamba_pool_idx.unsqueeze(-1))
+        req.mamba_pool_idx = req.mamba_cow_src_index = None
 
-    def alias(self, entry: Entry, digest: str) -> None:
-        """Note one more digest under which clients reach an entry."""
-        if digest and digest not in entry.digests:
-            entry.digests.add(digest)
-            self.ledger.alias(entry.key, digest)
+    # How memory comes back.
 
-    def release(self, prompt: Prompt) -> None:
-        """Give back pins and reservations; the prompt may be planned anew."""
-        if prompt.pins is not None:
-            prompt.pins.release()
-        prompt.pins, prompt.entries, prompt.moved = None, (), None
-        prompt.filling.clear()
-        prompt.reserved_tokens = 0
-        prompt.admitted = False
+    def _end(self, req: Any, capture: Capture | None) -> None:
+        row = self._row(req, req.pop_committed_kv_cache())
+        prompt: Prompt | None = getattr(req, "hypic_prompt", None)
+        n_kept = 0
+        if capture is not None:
+            n_kept = self.store.keep(capture, row[: capture.wanted.segment.length])
+        elif prompt is not None:
+            row = row[positions(prompt.layout.until(len(row)).runs)]
+            self.copies.drop(prompt)
+            prompt.release()
+        self.token_to_kv_pool_allocator.free(row[n_kept:].to(torch.int64))
+        if self.supports_mamba():
+            self.req_to_token_pool.free_mamba_cache(req)
 
-    def discard(self, capture: Capture) -> int:
-        """Give back the operator slot of a prefill that leaves no entry; 0 tokens are kept."""
-        self.pool.free(capture.operator)
-        self.on_capture_end(capture, None)
-        return 0
+    def _evict_one(self, next_out: Choice) -> int:
+        if next_out.side is Side.PREFIX:
+            self.store.index.raise_floor(next_out.worth.value)
+            return self.prefixes.evict_one()
+        victims = self.store.index.evicted(n_entries=1)
+        self.store.free(victims, reason=next_out.reason)
+        return sum(entry.n_tokens for entry in victims)
 
-    # How entries come and go.
-
-    def _keep(self, capture: Capture, row: Tensor) -> int:
-        wanted = capture.wanted
-        if capture.epoch != self.ledger.epoch:
-            return self.discard(capture)
-        held = self.index.find(wanted.key, wanted.ids)
-        if held is not None:
-            self.alias(held, wanted.digest)
-            self.pool.free(capture.operator)
-            self.on_capture_end(capture, held)
-            return 0
-        n_tokens = wanted.segment.length
-        entry = Entry(
-            key=wanted.key,
-            ids=wanted.ids,
-            n_tokens=n_tokens,
-            n_bytes=n_tokens * self._token_bytes + self.pool.slot_bytes,
-            slots=row[:n_tokens].to(torch.int64, copy=True),
-            operator=capture.operator,
-            digests={wanted.digest} if wanted.digest else set(),
-            salt=wanted.salt,
-        )
-        self.index.insert(entry)
-        self.ledger.stored(
-            events.Item(entry.key, tuple(entry.digests), entry.n_tokens, entry.n_bytes)
-        )
-        self.on_capture_end(capture, entry)
-        return n_tokens
-
-    def _free(self, victims: list[Entry], *, reason: str) -> None:
-        for entry in victims:
-            self.token_to_kv_pool_allocator.free(entry.slots)
-            self.pool.free(entry.operator)
-            self.ledger.removed(entry.key)
-        self.metrics.evicted(len(victims), reason=reason)
+    def _row(self, req: Any, n_tokens: int) -> Tensor:
+        row: Tensor = self.req_to_token_pool.req_to_token[req.req_pool_idx, :n_tokens]
+        return row
 
     def _interior_slots(self, prompt: Prompt) -> Tensor:
         parts = [

@@ -109,7 +109,7 @@ class Fills:
                 self._start(request, wanted)
 
     def _start(self, waiter: Any, wanted: Wanted) -> None:
-        operator = self._cache.operator_slot()
+        operator = self._cache.store.operator_slot()
         if operator is None:
             return
         length = wanted.segment.length
@@ -131,6 +131,7 @@ class Fills:
         fill.logprob_start_len = -1
         fill.hypic_fill = True
         fill.hypic_prompt = None
+        fill.hypic_plain = False
         own = replace(wanted, segment=Segment(0, 0, length))
         seam, epoch = self._settings.seam.n_tokens(length), self._cache.ledger.epoch
         capture = Capture(own, seam, operator, epoch)
@@ -169,7 +170,7 @@ class Fills:
     def abandon(self) -> None:
         """Every waiting prompt is planned anew, and what is not running yet is not filled."""
         for _, prompt in self._waiting.values():
-            self._cache.release(prompt)
+            prompt.release()
         self._waiting.clear()
         self.sweep()
 
@@ -181,14 +182,14 @@ class Fills:
         for number, (_, prompt) in list(self._waiting.items()):
             if number not in queued:
                 del self._waiting[number]
-                self._cache.release(prompt)
+                prompt.release()
         needed = {key for _, prompt in self._waiting.values() for key in prompt.filling}
         for key, flight in list(self._in_flight.items()):
             if flight.running or (key in needed and id(flight.request) in queued):
                 continue
             waiting = self._scheduler.waiting_queue
             self._scheduler.waiting_queue = [r for r in waiting if r is not flight.request]
-            self._cache.discard(flight.capture)
+            self._cache.store.discard(flight.capture)
 
     def beat(self) -> None:
         """Note that the scheduler loop turns, and once in a while how busy it is."""
@@ -197,7 +198,7 @@ class Fills:
             return
         self._load_at = self._beat_at
         allocator = self._cache.token_to_kv_pool_allocator
-        free = allocator.available_size() + self._cache.index.n_evictable_tokens
+        free = allocator.available_size() + self._cache.full_evictable_size()
         self._cache.metrics.load(
             n_running=self.n_running,
             n_queued=self.n_queued,

@@ -33,11 +33,11 @@ class Keeping:
 
     @property
     def _limit_segments(self) -> int:
-        return int(self._cache.pool.n_slots * PINNED_SHARE)
+        return int(self._cache.store.pool.slots.n * PINNED_SHARE)
 
     def describe(self) -> dict[str, int]:
         """What is pinned, and how much may be; any thread."""
-        index = self._cache.index
+        index = self._cache.store.index
         return {
             "segments": index.n_kept_entries,
             "tokens": index.n_kept_tokens,
@@ -48,7 +48,7 @@ class Keeping:
         """Do what is ordered, all of it or nothing."""
         meant = [
             entry
-            for entry in self._cache.index
+            for entry in self._cache.store.index
             if order.selection.takes(key=entry.key, digests=entry.digests, salt=entry.salt)
         ]
         match order.action:
@@ -63,7 +63,7 @@ class Keeping:
                 return self._outcome(free, n_in_use=len(meant) - len(free))
 
     def _too_much(self, more: list[Entry]) -> str:
-        index = self._cache.index
+        index = self._cache.store.index
         n_tokens = index.n_kept_tokens + sum(entry.n_tokens for entry in more)
         n_segments = index.n_kept_entries + len(more)
         if n_tokens > self.limit_tokens:
@@ -76,7 +76,7 @@ class Keeping:
 
     def _keep(self, entries: list[Entry], *, kept: bool, refused: str = "") -> Outcome:
         for entry in entries:
-            self._cache.index.keep(entry, kept=kept)
+            self._cache.store.index.keep(entry, kept=kept)
         return self._outcome(entries, refused=refused)
 
     def _outcome(self, entries: list[Entry], *, n_in_use: int = 0, refused: str = "") -> Outcome:
@@ -84,7 +84,7 @@ class Keeping:
             n_segments=len(entries),
             n_tokens=sum(entry.n_tokens for entry in entries),
             n_in_use=n_in_use,
-            n_pinned_tokens=self._cache.index.n_kept_tokens,
+            n_pinned_tokens=self._cache.store.index.n_kept_tokens,
             limit_tokens=self.limit_tokens,
             refused=refused,
         )

@@ -6,9 +6,11 @@ Decides through `core.admission`; builds no batch (`batching`) and keeps no entr
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from sglang.srt.managers.schedule_policy import CLIP_MAX_NEW_TOKENS, AddReqResult
+from torch import Tensor
 
 from ...core import admission
 from ...core.index import Entry, Pins
@@ -40,6 +42,20 @@ def _new_tokens_at_most(request: Any, n_tokens: int) -> Iterator[None]:
         params.max_new_tokens = wanted
 
 
+@contextmanager
+def _forward_stream(scheduler: Any, *tensors: Tensor) -> Iterator[None]:
+    """Launch on the stream of the forward passes; ``tensors`` are used there."""
+    if not scheduler.enable_overlap:
+        yield
+        return
+    with scheduler.forward_stream_ctx:
+        scheduler.forward_stream.wait_stream(scheduler.schedule_stream)
+        yield
+        for tensor in tensors:
+            if tensor.is_cuda:
+                tensor.record_stream(scheduler.forward_stream)
+
+
 def _is_busy(adder: Any) -> bool:
     return bool(adder.can_run_list or (adder.running_batch and adder.running_batch.reqs))
 
@@ -61,7 +77,8 @@ class Scheduling:
         self._cache = scheduler.tree_cache
         self._fills = Fills(scheduler, self._cache, self._settings)
         self._batching.attach(self._cache, self._fills)
-        self._cache.on_capture_end = self._fills.ended
+        self._cache.store.on_capture_end = self._fills.ended
+        self._cache.store.forward_stream = partial(_forward_stream, scheduler)
         self._cache.before_reset = self._fills.abandon
         self._keeping = Keeping(self._cache)
         self._keeping.listen(scheduler)
@@ -70,7 +87,7 @@ class Scheduling:
         """Sizes for ``/pic/info``, and how long the scheduler has been silent. Any thread."""
         if self._scheduler is None:
             return {"started": False}
-        index, pool = self._cache.index, self._cache.pool
+        index, pool = self._cache.store.index, self._cache.store.pool
         return {
             "started": True,
             "computing": bool(self._scheduler.cur_batch),
@@ -83,7 +100,9 @@ class Scheduling:
             "bytes": index.n_bytes,
             "pinned_segments": index.n_pinned_entries,
             "pins": self._keeping.describe(),
-            "operator_slots": {"total": pool.n_slots, "free": pool.n_free},
+            "copied_tokens": self._cache.copies.n_tokens,
+            "prefix_tokens": self._cache.total_size() - index.n_tokens,
+            "operator_slots": {"total": pool.slots.n, "free": pool.slots.n_free},
             "kv_tokens": self._cache.token_to_kv_pool_allocator.size,
         }
 
@@ -109,7 +128,8 @@ class Scheduling:
         return original(scheduler, req, *args, **kwargs)
 
     def sweep(self, result: object, scheduler: Any, *args: object) -> None:
-        """After ``Scheduler.process_input_requests``: forget what was aborted in the queue."""
+        """After ``Scheduler.process_input_requests``, once a turn: forget what was aborted."""
+        self._cache.queue_waits = False
         self._fills.sweep()
         self._fills.beat()
 
@@ -127,9 +147,17 @@ class Scheduling:
         self, original: Callable[..., Any], adder: Any, req: Any, *args: Any, **kwargs: Any
     ) -> Any:
         """Around ``PrefillAdder.add_one_req``: hold, or count the moved copies and go on."""
+        outcome = self._admit(original, adder, req, *args, **kwargs)
+        if adder.can_run_list[-1:] != [req]:
+            self._cache.forget_match(req)
+        return outcome
+
+    def _admit(
+        self, original: Callable[..., Any], adder: Any, req: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         prompt = self._cache.prompt_of(req)
         holds = prompt is not None and prompt.pins is not None
-        if getattr(adder, "hypic_blocked", False) and not (holds or Fills.is_fill(req)):
+        if self._cache.queue_waits and not (holds or Fills.is_fill(req)):
             return AddReqResult.CONTINUE
         if prompt is not None and not self._ready(adder, req, prompt):
             return AddReqResult.CONTINUE
@@ -150,7 +178,7 @@ class Scheduling:
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        moved, n_new = prompt.layout.n_moved, self._budgeted_new_tokens(req, prompt)
+        moved, n_new = self._cache.copies.n_to_move(prompt), self._budgeted_new_tokens(req, prompt)
         if req.extend_input_len + moved + n_new + adder.page_size >= adder.rem_total_tokens:
             return AddReqResult.NO_TOKEN
         n_before = len(adder.can_run_list)
@@ -171,9 +199,9 @@ class Scheduling:
             prompt.found = here if prompt.found is None else here & prompt.found
             need = self._need(req, prompt, found=found)
             if admission.verdict(need, room) is admission.Verdict.WAIT:
-                adder.hypic_blocked = self._fills.memory_is_short = True
+                self._cache.queue_waits = self._fills.memory_is_short = True
                 return False
-            prompt.pins = Pins(self._cache.index)
+            prompt.pins = Pins(self._cache.store.index)
             prompt.reserved_tokens = need.n_tokens
             self._fills.wait(req, prompt)
         elif room.n_tokens < 0:  # this pass has promised to others what would be pinned
@@ -181,7 +209,7 @@ class Scheduling:
         for wanted in prompt.wanted:
             if wanted.key in found:
                 self._fills.pin(prompt, found[wanted.key])
-                self._cache.alias(found[wanted.key], wanted.digest)
+                self._cache.store.alias(found[wanted.key], wanted.digest)
         if not self._cache.take_entries(prompt):
             prompt.waits(now_s=time.monotonic())
             self._fills.submit(req, prompt)
@@ -210,12 +238,13 @@ class Scheduling:
 
     def _room(self, adder: Any, prompt: Prompt, unpinned: list[Entry]) -> admission.Room:
         """What this pass has left, once the prompt pins its own entries."""
-        cache = self._cache
+        index, pool = self._cache.store.index, self._cache.store.pool
         return admission.Room(
             n_tokens=int(adder.rem_total_tokens) - sum(entry.n_tokens for entry in unpinned),
-            n_operators=cache.pool.n_free + cache.index.n_evictable_entries - len(unpinned),
+            n_operators=pool.slots.n_free + index.n_evictable_entries - len(unpinned),
             n_reserved_tokens=self._fills.n_reserved_tokens(but=prompt),
         )
 
     def _capacity(self) -> admission.Room:
-        return admission.Room(self._cache.token_to_kv_pool_allocator.size, self._cache.pool.n_slots)
+        cache = self._cache
+        return admission.Room(cache.token_to_kv_pool_allocator.size, cache.store.pool.slots.n)
