@@ -137,6 +137,11 @@ class Prompt:
         """Where the i-th interior's copy stands."""
         return self.wanted[i].key, self.wanted[i].segment.start
 
+    def interior_slots(self) -> list[Any]:
+        """Where its entries hold the interiors, once all entries are there."""
+        pairs = zip(self.layout.interiors, self.entries, strict=True)
+        return [entry.slots[interior.seam :] for interior, entry in pairs]
+
     def release(self) -> None:
         """Give back pins and reservations; the prompt may be planned anew."""
         if self.pins is not None:

@@ -81,7 +81,8 @@ class SegmentCache(Sizes):
             return result
         prompt = self.prompt_of(params.req) if params.req is not None else None
         ready = prompt is not None and self.take_entries(prompt)
-        slots = self._interior_slots(prompt) if ready and prompt is not None else self._no_slots()
+        entries = [] if prompt is None or not ready else prompt.interior_slots()
+        slots = torch.cat([torch.empty(0, dtype=torch.int64, device=self.device), *entries])
         root = tree.root_node if tree is not None else None
         return MatchResult(
             device_indices=slots,
@@ -240,13 +241,3 @@ class SegmentCache(Sizes):
     def _row(self, req: Any, n_tokens: int) -> Tensor:
         row: Tensor = self.req_to_token_pool.req_to_token[req.req_pool_idx, :n_tokens]
         return row
-
-    def _interior_slots(self, prompt: Prompt) -> Tensor:
-        parts = [
-            entry.slots[interior.seam :]
-            for interior, entry in zip(prompt.layout.interiors, prompt.entries, strict=True)
-        ]
-        return torch.cat(parts)
-
-    def _no_slots(self) -> Tensor:
-        return torch.empty((0,), dtype=torch.int64, device=self.device)
