@@ -45,7 +45,7 @@ EVICTIONS_TOTAL = Metric(
     "counter",
     "evicted segments",
     "reason",
-    ("kv", "operators", "weights", "asked"),
+    ("on_probation", "worth_less", "nothing_else", "copies", "operators", "weights", "asked"),
 )
 RUNNING = Metric("hypic_engine_running", "gauge", "requests that produce tokens")
 QUEUED = Metric("hypic_engine_queued", "gauge", "requests that wait, fills left out")
