@@ -13,13 +13,17 @@ from .connection import APPLY, MERGE, Connection, done
 from .core import names
 from .core.api import HypicCluster
 from .core.difference import Manifest
-from .core.observed import Object, Observed, Pod, owned
+from .core.observed import Observed, owned
 from .core.plan import Ref, Resize
+from .core.pods import Object, Pod
 from .core.reasons import Reason
 from .errors import NameTakenError
 from .metrics import Metrics
 
 _MANAGER = {"fieldManager": names.FIELD_MANAGER}
+# Reasons of events that tell why a set gets no pods, and why a pod is not started.
+_NOT_MADE = frozenset(("FailedCreate",))
+_NOT_STARTED = frozenset(("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"))
 _GONE_ALREADY = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 
 
@@ -64,8 +68,11 @@ class Cluster:
             kind for kind, items in zip(kinds.ALL, listed, strict=True) if items is not None
         )
         observed = Observed.of(cluster, children, pods or (), served)
-        failures = {name: await self._failure(namespace, name) for name in observed.short()}
-        return observed.explained({name: words for name, words in failures.items() if words})
+        short, waiting = observed.short(), observed.waiting()
+        failures = await self._failures(namespace, "StatefulSet", short, _NOT_MADE)
+        return observed.explained(
+            failures, await self._failures(namespace, "Pod", waiting, _NOT_STARTED)
+        )
 
     async def apply(
         self, cluster: HypicCluster, manifest: Manifest, *, seen: Object | None
@@ -190,18 +197,22 @@ class Cluster:
             "count": 1,
         }
         self._metrics.write_total.labels("create", "Event").inc()
-        done(
-            *await self._connection.answer(
-                "POST", kinds.path(kinds.EVENTS, metadata.namespace), body
-            )
-        )
+        path = kinds.path(kinds.EVENTS, metadata.namespace)
+        done(*await self._connection.answer("POST", path, body))
 
-    async def _failure(self, namespace: str, name: str) -> str:
-        """The last reason why pods of a StatefulSet were not made."""
-        selector = f"involvedObject.kind=StatefulSet,involvedObject.name={name},reason=FailedCreate"
-        events = await self._list(kinds.EVENTS, namespace, {"fieldSelector": selector})
-        events = sorted(events, key=lambda event: event.get("lastTimestamp") or "")
-        return str(events[-1].get("message", "")) if events else ""
+    async def _failures(
+        self, namespace: str, kind: str, named: Sequence[str], reasons: frozenset[str]
+    ) -> Mapping[str, str]:
+        """The last warning with one of these reasons about each object that has one."""
+        found = {}
+        for name in named:
+            selector = f"involvedObject.kind={kind},involvedObject.name={name},type=Warning"
+            events = await self._list(kinds.EVENTS, namespace, {"fieldSelector": selector})
+            telling = [event for event in events if event.get("reason") in reasons]
+            telling.sort(key=lambda event: event.get("lastTimestamp") or "")
+            if telling:
+                found[name] = str(telling[-1].get("message", ""))
+        return found
 
     async def _list(
         self, place: tuple[str, str], namespace: str, query: Mapping[str, str]

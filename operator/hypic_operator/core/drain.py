@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from .observed import EngineSet, Observed, Pod
+from .observed import EngineSet, Observed
+from .pods import Pod
 from .roll import Roll
 
 TOLD_WITHIN_S = 5.0

@@ -6,12 +6,11 @@ Does not fetch, and does not know what is wanted.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 from . import names, trouble
 from .api import HypicCluster
-
-Object = Mapping[str, Any]
+from .pods import Object, Pod, leaving
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,47 +30,6 @@ class Child:
     owned: bool
     leaving: bool
     live: Object
-
-
-@dataclass(frozen=True, slots=True)
-class Pod:
-    """A pod of the cluster that is not being deleted.
-
-    Attributes:
-        name: its name.
-        uid: which of the pods that have borne this name.
-        component: what it is part of.
-        revision: what its engine is; empty for a router.
-        trouble: why it takes no requests.
-        address: where it is reached; empty before it has one.
-        drain: its drain annotation; empty for none.
-        running: whether its container runs and can be reached.
-    """
-
-    name: str
-    uid: str
-    component: str
-    revision: str
-    trouble: trouble.Trouble | None
-    address: str = ""
-    drain: str = ""
-    running: bool = False
-
-    @property
-    def ready(self) -> bool:
-        """Whether it takes requests."""
-        return self.trouble is None
-
-    @property
-    def engine_set(self) -> str:
-        """The StatefulSet that an engine is of."""
-        return self.name.rpartition("-")[0]
-
-    @property
-    def ordinal(self) -> int:
-        """Which of its set's engines it is; the highest are the first to go."""
-        digits = self.name.rpartition("-")[2]
-        return int(digits) if digits.isdecimal() else -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +94,24 @@ class Observed:
     ) -> Self:
         """The snapshot in objects with the cluster's label, of the kinds that are served."""
         present = Counter(pod["metadata"]["name"].rpartition("-")[0] for pod in pods)
-        staying = tuple(_pod(pod) for pod in pods if not (_leaving(pod) or _replaced(pod)))
+        staying = tuple(Pod.of(pod) for pod in pods if not leaving(pod))
         found = tuple(_child(cluster, item) for item in children)
         return cls(found, staying, present, served=served)
 
-    def explained(self, failures: Mapping[str, str]) -> Self:
-        """The same with the reasons why pods cannot be made."""
-        return replace(self, failures=failures)
+    def explained(self, failures: Mapping[str, str], held: Mapping[str, str]) -> Self:
+        """The same with the reasons why sets get no pods, and why pods cannot be started."""
+        pods = tuple(
+            replace(pod, trouble=trouble.held(held[pod.name], pod.name))
+            if pod.name in held
+            else pod
+            for pod in self.pods
+        )
+        return replace(self, pods=pods, failures=failures)
+
+    def waiting(self) -> tuple[str, ...]:
+        """Names of pods of which only an event could tell what they wait for."""
+        found = (pod for pod in self.pods if pod.trouble and not pod.running)
+        return tuple(p.name for p in found if p.trouble and p.trouble.reason == "Starting")
 
     def child(self, kind: str, name: str) -> Child | None:
         """The child of that kind and name, whoever owns it."""
@@ -162,13 +131,10 @@ class Observed:
         child = self.child("Deployment", names.service(cluster))
         return None if child is None or not child.owned else _front(child.live)
 
-    def of_revision(self, revision: str) -> tuple[Pod, ...]:
-        """Engines of one revision."""
-        return tuple(pod for pod in self.pods if pod.revision == revision)
-
     def of_part(self, component: str, revision: str) -> tuple[Pod, ...]:
         """Engines of one role and revision."""
-        return tuple(pod for pod in self.of_revision(revision) if pod.component == component)
+        part = (component, revision)
+        return tuple(pod for pod in self.pods if (pod.component, pod.revision) == part)
 
     def of_component(self, component: names.Component) -> tuple[Pod, ...]:
         """Pods of one component, of every revision."""
@@ -180,7 +146,7 @@ class Observed:
         return next((item.message for item in found if item and item.crowded), "")
 
     def _set(self, child: Child) -> EngineSet:
-        labels = _labels(child.live)
+        labels = child.live["metadata"].get("labels", {})
         spec = child.live.get("spec", {})
         containers = spec.get("template", {}).get("spec", {}).get("containers", ())
         return EngineSet(
@@ -200,39 +166,10 @@ def owned(cluster: HypicCluster, item: Object) -> bool:
     return any(o.get("controller") and o["uid"] == cluster.metadata.uid for o in owners)
 
 
-def _labels(item: Object) -> Mapping[str, str]:
-    found: Mapping[str, str] = item["metadata"].get("labels", {})
-    return found
-
-
-def _leaving(item: Object) -> bool:
-    return item["metadata"].get("deletionTimestamp") is not None
-
-
-def _replaced(item: Object) -> bool:
-    """Whether a Deployment has left a failed pod lying beside the one that stands in for it."""
-    router = _labels(item).get(names.LABEL_COMPONENT) == "router"
-    return router and item.get("status", {}).get("phase") == "Failed"
-
-
 def _child(cluster: HypicCluster, item: Object) -> Child:
     name = item["metadata"]["name"]
-    return Child(item["kind"], name, owned(cluster, item), _leaving(item), item)
-
-
-def _pod(item: Object) -> Pod:
-    labels, metadata, status = _labels(item), item["metadata"], item.get("status", {})
-    containers, address = status.get("containerStatuses", ()), status.get("podIP", "")
-    runs = any("running" in container.get("state", {}) for container in containers)
-    return Pod(
-        metadata["name"],
-        metadata.get("uid", ""),
-        labels.get(names.LABEL_COMPONENT, ""),
-        labels.get(names.LABEL_REVISION, ""),
-        trouble.of_pod(item),
-        address=address,
-        drain=metadata.get("annotations", {}).get(names.ANNOTATION_DRAIN, ""),
-        running=runs and bool(address),
+    return Child(
+        item["kind"], name, owned(cluster, item), "deletionTimestamp" in item["metadata"], item
     )
 
 

@@ -129,7 +129,8 @@ def look_again_in_s(observed: Observed, plan: Plan, blocked: Blocked | None) -> 
     """Seconds until a look without a cause: soon for what no watch would tell."""
     if plan.drains.going:
         return drain.LOOK_AGAIN_S
-    return SOON_S if observed.short() or blocked is not None else float("inf")
+    unseen = observed.short() or observed.waiting() or blocked is not None
+    return SOON_S if unseen else float("inf")
 
 
 def component_of(manifest: Manifest) -> str:

@@ -74,7 +74,7 @@ def of_pod(pod: Mapping[str, Any]) -> Trouble | None:
         return None
     lost_at = conditions.get("Ready", {}).get("lastTransitionTime") or ""
     found = _failed(status) or _of_containers(status, lost_at) or _unscheduled(conditions)
-    found = found or Trouble("Starting", "is being started", Rank.STARTING)
+    found = found or _lost(pod) or Trouble("Starting", "is being started", Rank.STARTING)
     message = f"{pod['metadata']['name']} {found.message}"
     return Trouble(found.reason, message, found.rank)
 
@@ -89,6 +89,26 @@ def quota(message: str, name: str) -> Trouble:
     """Pods of a StatefulSet that the API server does not let be made."""
     reason = "QuotaExceeded" if "exceeded quota" in message else "PodsRefused"
     return Trouble(reason, f"{name}: {_short(message)}", Rank.CREATE)
+
+
+def held(message: str, name: str) -> Trouble:
+    """A pod that its kubelet cannot start, in the words of an event."""
+    volume = "olume" in message
+    reason = "VolumeNotMounted" if volume else "SandboxNotCreated"
+    return Trouble(reason, f"{name} cannot start: {_short(message)}", Rank.CREATE)
+
+
+def _lost(pod: Mapping[str, Any]) -> Trouble | None:
+    """A pod that is not ready though the last that was heard of its containers is that they are."""
+    containers = pod.get("status", {}).get("containerStatuses", ())
+    if not containers or not all(container.get("ready") for container in containers):
+        return None
+    node = pod.get("spec", {}).get("nodeName", "unknown")
+    message = (
+        f"is on node {node}, which does not answer any more; when it is gone for good, "
+        f"`kubectl delete node {node}` starts another pod elsewhere"
+    )
+    return Trouble("NodeLost", message, Rank.NOT_ANSWERING)
 
 
 def _failed(status: Mapping[str, Any]) -> Trouble | None:

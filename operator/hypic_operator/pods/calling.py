@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 
-from ..core.observed import Pod
+from ..core.pods import Pod
 
 ANSWER_WITHIN_S = 2.0
 

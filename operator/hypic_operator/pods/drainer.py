@@ -10,7 +10,8 @@ from typing import Any
 
 from ..core import names
 from ..core.drain import Heard, Progress
-from ..core.observed import Observed, Pod
+from ..core.observed import Observed
+from ..core.pods import Pod
 from .calling import Caller
 
 _DRAIN = "/pic/drain"

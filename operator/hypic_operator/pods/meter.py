@@ -12,7 +12,8 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from ..core import names
-from ..core.observed import Observed, Pod
+from ..core.observed import Observed
+from ..core.pods import Pod
 from ..core.scaling.gauges import EngineGauges, Reading
 from ..wakeups import Key
 from .calling import Caller

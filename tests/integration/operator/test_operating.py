@@ -165,6 +165,7 @@ def test_a_quota_that_forbids_pods_is_told(namespace: Namespace, operating: Oper
             "kind": "Event",
             "metadata": {"name": "e1"},
             "involvedObject": about,
+            "type": "Warning",
             "reason": "FailedCreate",
             "message": words,
             "lastTimestamp": "2026-01-01T00:00:00Z",
@@ -172,6 +173,27 @@ def test_a_quota_that_forbids_pods_is_told(namespace: Namespace, operating: Oper
         namespace.create(event)
         found = namespace.until("demo", "PrefillReady", "False", "QuotaExceeded")
     assert "exceeded quota: small" in found["message"]
+
+
+def test_a_volume_that_cannot_be_mounted_is_told_in_the_kubelets_words(
+    namespace: Namespace, operating: Operating
+) -> None:
+    with operating():
+        namespace.create(resources.manifest())
+        (made,) = eventually(lambda: namespace.sets("demo"))
+        (pod,) = namespace.play_pods(made, resources.waiting("ContainerCreating"))
+        event = {
+            "kind": "Event",
+            "metadata": {"name": "e2"},
+            "involvedObject": {"kind": "Pod", "name": pod, "namespace": namespace.name},
+            "type": "Warning",
+            "reason": "FailedMount",
+            "message": 'MountVolume.SetUp failed for volume "keys": secret "k" not found',
+            "lastTimestamp": "2026-01-01T00:00:00Z",
+        }
+        namespace.create(event)
+        found = namespace.until("demo", "PrefillReady", "False", "VolumeNotMounted")
+    assert 'secret "k" not found' in found["message"]
 
 
 def test_a_new_revision_grows_beside_the_old_one_and_then_replaces_it(

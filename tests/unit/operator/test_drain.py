@@ -4,7 +4,8 @@ import pytest
 
 from hypic_operator.core import drain
 from hypic_operator.core.drain import Heard, Progress, Step
-from hypic_operator.core.observed import Observed, Pod
+from hypic_operator.core.observed import Observed
+from hypic_operator.core.pods import Pod
 from hypic_operator.core.roll import Asked, roll
 
 from ...support import resources

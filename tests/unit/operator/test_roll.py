@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hypic_operator.core.observed import Child, Observed, Pod
+from hypic_operator.core.observed import Child, Observed
+from hypic_operator.core.pods import Pod
 from hypic_operator.core.roll import Asked, Roll, Strategy, roll
 from hypic_operator.core.trouble import Rank, Trouble
 

@@ -101,7 +101,7 @@ def test_some_engines_ready_are_counted_and_the_model_is_loaded() -> None:
 def test_pods_that_a_quota_forbids_are_told() -> None:
     cluster = resources.cluster()
     name = f"demo-both-{engine.revision(cluster)}"
-    observed = _whole(cluster, pods={}).explained({name: "exceeded quota: small"})
+    observed = _whole(cluster, pods={}).explained({name: "exceeded quota: small"}, {})
     found = _conditions(_facts(cluster, observed))
     assert found["Ready"].reason == "QuotaExceeded"
     assert found["Progressing"].reason == "QuotaExceeded"

@@ -147,14 +147,6 @@ def test_a_folder_that_the_claim_lacks_names_the_field() -> None:
     assert "model.source.pvc.path" in found.message
 
 
-def test_a_ready_container_of_a_pod_that_is_not_says_nothing() -> None:
-    status = resources.loading()
-    status["containerStatuses"][0]["ready"] = True
-    found = _of(status)
-    assert found is not None
-    assert found.reason == "Starting"
-
-
 def test_the_most_telling_one_wins() -> None:
     loading = Trouble("Loading", "", Rank.LOADING)
     crash = Trouble("CrashLoopBackOff", "", Rank.CRASH)
@@ -173,3 +165,26 @@ def test_a_message_has_an_end() -> None:
     found = _of(resources.unschedulable("x" * 10_000))
     assert found is not None
     assert len(found.message) < 500
+
+
+def test_a_pod_whose_node_is_lost_says_which() -> None:
+    conditions = [{"type": "Ready", "status": "False"}]
+    status = {**resources.READY, "conditions": conditions}
+    pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "gpu-7"}, "status": status}
+    found = trouble.of_pod(pod)
+    assert found is not None
+    assert (found.reason, found.lasting) == ("NodeLost", True)
+    assert "kubectl delete node gpu-7" in found.message
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ('MountVolume.SetUp failed for volume "keys": secret "k" not found', "VolumeNotMounted"),
+        ("failed to create pod network sandbox: no addresses left", "SandboxNotCreated"),
+    ],
+)
+def test_what_a_kubelet_says_in_an_event_is_told(words: str, reason: str) -> None:
+    found = trouble.held(words, "demo-0")
+    assert (found.reason, found.message) == (reason, f"demo-0 cannot start: {words}")
+    assert found.lasting
