@@ -1,6 +1,7 @@
 """The schema: each rule with a resource that it lets pass and one that it refuses."""
 
 import copy
+import re
 import subprocess
 from typing import Any
 
@@ -268,10 +269,30 @@ def test_get_shows_what_a_user_looks_for(namespace: Namespace) -> None:
     wide = _kubectl(namespace.server, "-n", namespace.name, "get", "hypic", "-o", "wide")
     head = wide.splitlines()[0].split()
     assert head == [
-        *("NAME", "READY", "REASON", "PREFILL", "DECODE", "MODEL", "MODE", "REVISION", "URL", "AGE")
+        *(
+            "NAME",
+            "READY",
+            "REASON",
+            "PREFILL",
+            "DECODE",
+            "HITS",
+            "MODEL",
+            "MODE",
+            "REVISION",
+            "URL",
+            "AGE",
+        )
     ]
     assert "demo" in _kubectl(namespace.server, "-n", namespace.name, "get", "all")
 
 
 def test_plain_apply_can_carry_the_definition() -> None:
     assert CRD.stat().st_size < 100_000
+
+
+def test_the_guide_shows_what_explain_really_says(server: ApiServer) -> None:
+    guide = (CRD.parents[1] / "docs" / "operate.md").read_text()
+    shown = re.findall(r"^\$ kubectl (explain .*)\n((?:(?!```).*\n)+)", guide, flags=re.MULTILINE)
+    assert len(shown) >= 2
+    for command, said in shown:
+        assert _kubectl(server, *command.split()).strip() == said.strip()
