@@ -8,6 +8,8 @@ from typing import Any
 
 from ..errors import RequestError
 
+MAX_SAMPLES = 128
+
 
 def token_ids(field: str, ids: Sequence[Any], vocab_size: int) -> None:
     """Raise unless every id is one of the model's.
@@ -21,6 +23,31 @@ def token_ids(field: str, ids: Sequence[Any], vocab_size: int) -> None:
     if ids and (min(ids) < 0 or max(ids) >= vocab_size):
         foreign = next(i for i in ids if not 0 <= i < vocab_size)
         raise RequestError(field, f"holds {foreign}; ids run from 0 to {vocab_size - 1}")
+
+
+def samples(sampling_params: object) -> None:
+    """Raise unless each prompt asks for a number of samples that OpenAI's interface knows.
+
+    SGLang makes a request of each before it looks at any.
+
+    Raises:
+        RequestError: ``n`` is no integer, or out of range.
+    """
+    every = sampling_params if isinstance(sampling_params, list) else [sampling_params]
+    for params in every:
+        n = params.get("n", 1) if isinstance(params, Mapping) else 1
+        if n is not None and (type(n) is not int or not 1 <= n <= MAX_SAMPLES):
+            raise RequestError("n", f"must be an integer from 1 to {MAX_SAMPLES}")
+
+
+def request_ids(rid: object) -> None:
+    """Raise unless the requests of a batch have ids of their own.
+
+    Raises:
+        RequestError: an id is given twice; SGLang would keep the first for ever.
+    """
+    if isinstance(rid, list) and len(set(map(str, rid))) < len(rid):
+        raise RequestError("rid", "names two requests of one batch alike")
 
 
 def embeds(input_embeds: object) -> None:

@@ -70,7 +70,8 @@ _CPU_PRESETS: Mapping[str, Any] = {
     "max_total_tokens": 65_536,
     "max_running_requests": 8,
     "max_mamba_cache_size": 128,
-    "mem_fraction_static": 0.1,
+    # Sizes are bounded above; a small fraction fails when others take memory while weights load.
+    "mem_fraction_static": 0.5,
     "skip_server_warmup": True,
     "disaggregation_transfer_backend": "mooncake_tcp",
     "enable_multimodal": False,
@@ -142,6 +143,10 @@ def refuse_prefix_cache(server_args: Any, architectures: list[str]) -> None:
         )
 
 
+class Keywords(argparse.Namespace):
+    """Arguments that a program gives, which wants an exception where a command line ends."""
+
+
 class Arguments:
     """Hooks on SGLang's argument parser."""
 
@@ -163,23 +168,19 @@ class Arguments:
     def read(self, original: Callable[..., Any], cls: type, arguments: argparse.Namespace) -> Any:
         """Around ``ServerArgs.from_cli_args``: check, preset, and tell the children."""
         try:
-            mode = getattr(arguments, "disaggregation_mode", "null")
-            role = "both" if mode == "null" else mode
-            wanted = dataclasses.replace(settings.from_arguments(arguments), role=role)
-            if wanted.enabled and self._host_problem:
-                raise SettingsError(f"--pic-enable: {self._host_problem}")
-            return self._read(original, cls, arguments, wanted)
+            return self._read(original, cls, arguments)
         except HypicError as error:
+            if isinstance(arguments, Keywords):
+                raise
             sys.stderr.write(f"error: {error}\n")
             raise SystemExit(2) from None
 
-    def _read(
-        self,
-        original: Callable[..., Any],
-        cls: type,
-        arguments: argparse.Namespace,
-        wanted: settings.Settings,
-    ) -> Any:
+    def _read(self, original: Callable[..., Any], cls: type, arguments: argparse.Namespace) -> Any:
+        mode = getattr(arguments, "disaggregation_mode", "null")
+        role = "both" if mode == "null" else mode
+        wanted = dataclasses.replace(settings.from_arguments(arguments), role=role)
+        if wanted.enabled and self._host_problem:
+            raise SettingsError(f"--pic-enable: {self._host_problem}")
         defaults = _defaults(cls)
         if self._on_cpu:
             preset(arguments, defaults, _CPU_PRESETS)
@@ -200,7 +201,7 @@ class Arguments:
         folder = Path(tempfile.mkdtemp(prefix="pic-engine-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         wanted = dataclasses.replace(wanted, control_path=str(folder / "control.sock"))
+        self._on_read(wanted)
         os.environ[settings.VARIABLE] = wanted.to_json()
         server_args.hypic_boot = boot.Token()
-        self._on_read(wanted)
         return server_args

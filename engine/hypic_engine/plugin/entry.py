@@ -11,6 +11,7 @@ import os
 import sys
 from typing import Any
 
+from ..errors import SettingsError
 from . import cpu, hooks, models
 from .arguments import BACKEND, Arguments
 from .settings import Settings, from_environment
@@ -27,12 +28,15 @@ def register() -> None:
         cpu.prepare()
     if problem is None:
         _add_models()
+    process = _Process()
     arguments = Arguments(
-        on_cpu=on_cpu, host_problem=problem, on_read=activate if problem is None else _ignore
+        on_cpu=on_cpu,
+        host_problem=problem,
+        on_read=process.activate if problem is None else _ignore,
     )
     hooks.install(hooks.for_arguments(arguments))
     if problem is None and _is_child():
-        activate(from_environment())
+        process.activate(from_environment())
 
 
 def _add_models() -> None:
@@ -52,27 +56,59 @@ def _ignore(settings: Settings) -> None:
     """A host that cannot be extended is left alone."""
 
 
-def activate(settings: Settings) -> None:
-    """Install what these settings need in this process."""
-    from .front.routes import Routes  # noqa: PLC0415
+class _Process:
+    """One process: its hooks are installed once, for every engine that it starts."""
 
-    routes = Routes(settings)
-    hooks.install(hooks.for_routes(routes))
-    if _is_child() and _serves_http():
-        routes.add()
-    if settings.enabled:
-        _activate_front(settings)
-    if settings.caches:
-        scheduler = _SchedulerProcess(settings)
-        hooks.register_cache(BACKEND, scheduler.cache)
-        hooks.install(hooks.for_process(scheduler.configure))
+    def __init__(self) -> None:
+        self._front: Settings | None = None
+
+    def activate(self, settings: Settings) -> None:
+        """Install what these settings need in this process.
+
+        Raises:
+            SettingsError: an engine with other settings of the tokenizer was started here before.
+        """
+        if self._front is not None:
+            _refuse_another(self._front, settings)
+            return
+        self._install_routes(settings)
+        if settings.enabled:
+            self._front = settings
+            _install_front(settings)
+        if settings.caches:
+            scheduler = _SchedulerProcess(settings)
+            hooks.register_cache(BACKEND, scheduler.cache)
+            hooks.install(hooks.for_process(scheduler.configure))
+
+    @staticmethod
+    def _install_routes(settings: Settings) -> None:
+        from .front.routes import Routes  # noqa: PLC0415
+
+        routes = Routes(settings)
+        hooks.install(hooks.for_routes(routes))
+        if _is_child() and _serves_http():
+            routes.add()
+
+
+def _refuse_another(first: Settings, settings: Settings) -> None:
+    for flag, one, other in (
+        ("--pic-enable", first.enabled, settings.enabled),
+        ("--pic-separator-str", first.separator, settings.separator),
+        ("--disaggregation-mode", first.role, settings.role),
+        ("--pic-max-segments", first.max_segments, settings.max_segments),
+    ):
+        if one != other:
+            raise SettingsError(
+                f"{flag} was {one} for an engine that this process started before; "
+                f"start one with {other} in another process"
+            )
 
 
 def _serves_http() -> bool:
     return "sglang.srt.entrypoints.http_server" in sys.modules
 
 
-def _activate_front(settings: Settings) -> None:
+def _install_front(settings: Settings) -> None:
     from .front.chat import Chat  # noqa: PLC0415
     from .front.frontend import Frontend  # noqa: PLC0415
     from .front.rooms import Rooms  # noqa: PLC0415

@@ -72,6 +72,12 @@ def for_frontend(frontend: "Frontend", usage: "Usage", rooms: "Rooms") -> list[H
     manager = "managers.tokenizer_manager.TokenizerManager."
     return [
         Hook(f"{manager}__init__", "AFTER", frontend.learn, "the tokenizer cuts"),
+        Hook(
+            "managers.io_struct.GenerateReqInput.normalize_batch_and_arguments",
+            "BEFORE",
+            frontend.admit,
+            "limits of a request",
+        ),
         Hook(f"{manager}_tokenize_one_request", "BEFORE", frontend.enter, "whose text it is"),
         Hook(f"{manager}_create_tokenized_object", "BEFORE", frontend.cut, "ends and digests"),
         Hook(f"{manager}_create_tokenized_object", "AFTER", rooms.number, "rooms of n > 1"),

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from .prompts import documents, joined
+from .prompts import SEPARATOR, documents, joined
 
 SEAM = 8
 HEAD, A, B, C = documents(41, 30, 300, 280, 260)
@@ -163,3 +163,37 @@ def test_logprobs_of_a_prompt_do_not_depend_on_what_is_cached_nor_change_the_ans
         math.isclose(a, b, abs_tol=1e-4) for a, b in zip(values[0][1:], values[1][1:], strict=True)
     )
     assert asked(return_logprob=False)["text"] == cold["text"] == warm["text"]
+
+
+def test_a_document_that_stands_twice_is_read_twice(fresh):
+    """Cold, warm, and beside others in a batch: always the answer of a lone cold prompt."""
+    prompt = joined(HEAD, A, B, A, QUESTION)
+    cold = fresh.generate(prompt)
+    assert cold["meta_info"]["pic"]["segments"] == {"hit": 0, "filled": 4, "in_place": 0}
+    assert cold["output_ids"] != fresh.generate(joined(HEAD, A, B, QUESTION))["output_ids"]
+    body = {"text": [prompt, joined(B, A, QUESTION), prompt], "sampling_params": SAMPLING}
+    status, answers = fresh.post("/generate", body)
+    assert status == 200
+    assert answers[0]["output_ids"] == answers[2]["output_ids"] == cold["output_ids"]
+
+
+def test_prompts_of_equal_lengths_never_read_each_others_documents(fresh):
+    pairs = [documents(42 + n, 90, 90) for n in range(4)]
+    prompts = [joined(*pair, QUESTION) for pair in pairs]
+    cold = [fresh.generate(prompt)["output_ids"] for prompt in prompts]
+    assert len(set(map(tuple, cold))) == len(cold)
+    assert [fresh.generate(prompt)["output_ids"] for prompt in prompts] == cold
+    status, answers = fresh.post("/generate", {"text": prompts, "sampling_params": SAMPLING})
+    assert status == 200
+    assert [answer["output_ids"] for answer in answers] == cold
+
+
+def test_a_session_goes_on(fresh):
+    status, session = fresh.post("/open_session", {"capacity_of_str_len": 4_000})
+    assert status == 200
+    turn = {"id": session, "rid": None, "offset": -1, "replace": True}
+    first = fresh.generate("A first turn of a session.", session_params=turn)
+    turn["rid"] = first["meta_info"]["id"]
+    second = fresh.generate(f" And{SEPARATOR} a second.", session_params=turn)
+    assert second["meta_info"]["prompt_tokens"] > first["meta_info"]["prompt_tokens"]
+    assert fresh.post("/close_session", {"session_id": session})[0] == 200

@@ -1,7 +1,9 @@
 import argparse
+from pathlib import Path
 
 import pytest
 
+import hypic_engine
 from hypic_engine.errors import SettingsError
 from hypic_engine.plugin import settings
 from hypic_engine.plugin.settings import Mode, Settings
@@ -100,3 +102,15 @@ def test_each_mode_adds_one_step(mode, composes, moves, recomputes):
 def test_only_the_last_mode_has_seams():
     assert Settings(mode=Mode.TRANSITION_ROPE).seam.n_tokens(100) == 0
     assert Settings().seam.n_tokens(100) == 8
+
+
+def test_only_these_modules_look_at_the_environment():
+    package = Path(hypic_engine.__file__).parent
+    found = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if "os.environ" in path.read_text()
+    }
+    own = ("settings", "arguments", "entry", "engine", "cpu/__init__")
+    plugin = {f"plugin/{name}.py" for name in own}
+    assert found == {"drain.py", "ops/choice.py", *plugin}

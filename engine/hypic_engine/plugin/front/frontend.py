@@ -35,6 +35,18 @@ class Frontend:
                 remembered=self._remembered,
             )
 
+    def admit(self, obj: Any) -> None:
+        """Before ``GenerateReqInput.normalize_batch_and_arguments``.
+
+        Raises:
+            ValueError: what SGLang would make of the request cannot be.
+        """
+        try:
+            limits.samples(obj.sampling_params)
+            limits.request_ids(obj.rid)
+        except RequestError as error:
+            raise ValueError(str(error)) from error
+
     def enter(self, manager: Any, obj: Any) -> None:
         """Before ``TokenizerManager._tokenize_one_request``: whose text is tokenized."""
         tokens.partition.set(getattr(obj, "extra_key", None) or "")
