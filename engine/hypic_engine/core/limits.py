@@ -40,6 +40,20 @@ def samples(sampling_params: object) -> None:
             raise RequestError("n", f"must be an integer from 1 to {MAX_SAMPLES}")
 
 
+def text(field: str, value: object) -> None:
+    """Raise unless a text, or each of a list, is one that can be written as UTF-8.
+
+    Raises:
+        RequestError: half a character is in it; no tokenizer takes that.
+    """
+    for one in value if isinstance(value, list) else [value]:
+        try:
+            str(one).encode()
+        except UnicodeEncodeError as error:
+            at = error.start
+            raise RequestError(field, f"holds a lone surrogate at character {at}") from None
+
+
 def request_ids(rid: object) -> None:
     """Raise unless the requests of a batch have ids of their own.
 

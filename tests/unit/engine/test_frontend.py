@@ -24,7 +24,12 @@ def cut(text=None, ids=None, *, settings=None, **fields):
     manager = SimpleNamespace(served_model_name="m", model_config=config, tokenizer=Bytes())
     frontend.learn(None, manager)
     request = SimpleNamespace(
-        text=text, sampling_params={}, extra_key=None, input_embeds=None, return_logprob=False
+        text=text,
+        input_ids=ids,
+        sampling_params={},
+        extra_key=None,
+        input_embeds=None,
+        return_logprob=False,
     )
     vars(request).update(fields)
     given = ids if ids is not None else manager.tokenizer.encode(text)

@@ -44,6 +44,7 @@ class Frontend:
         try:
             limits.samples(obj.sampling_params)
             limits.request_ids(obj.rid)
+            limits.text("text", obj.text)
         except RequestError as error:
             raise ValueError(str(error)) from error
 
@@ -83,7 +84,7 @@ class Frontend:
         if not ids:
             raise RequestError("prompt", "holds no token besides separators")
         limits.token_ids("input_ids", ids, manager.model_config.vocab_size)
-        ends = self._ends(ids, options.segment_ends, text=obj.text)
+        ends = self._ends(ids, options.segment_ends, as_text=obj.input_ids is None)
         if len(ends) + 1 > limit:
             raise RequestError(
                 "prompt", f"has {len(ends) + 1} segments; at most {limit} segments are allowed"
@@ -94,13 +95,11 @@ class Frontend:
         return Asked(ends, digests, options.recompute, options.enabled)
 
     @staticmethod
-    def _ends(
-        ids: list[int], given: tuple[int, ...] | None, *, text: str | None
-    ) -> tuple[int, ...]:
+    def _ends(ids: list[int], given: tuple[int, ...] | None, *, as_text: bool) -> tuple[int, ...]:
         field = f"{wire.FIELD}.segment_ends"
         if given is None:
             ends = ids.ends if isinstance(ids, tokens.PieceIds) else ()
-        elif text is not None or isinstance(ids, tokens.PieceIds):
+        elif as_text or isinstance(ids, tokens.PieceIds):
             raise RequestError(field, "counts tokens: send the prompt as ids, not as text")
         elif given and given[-1] > len(ids):
             raise RequestError(field, f"{given[-1]} lies outside the prompt of {len(ids)} tokens")
@@ -116,7 +115,7 @@ class Frontend:
             if ids.has_head and (content := chat.head.get()) is not None:
                 digests[0] = segments.head_digest(content, **names)
             return tuple(digests)
-        if obj.text is not None:
+        if obj.input_ids is None:
             return (segments.text_digest(obj.text, **names),)
         bounds = pairwise([0, *ends, len(ids)])
         return tuple(segments.ids_digest(ids[a:b], **names) for a, b in bounds)
