@@ -141,7 +141,7 @@ def test_a_hostile_input_is_answered_and_the_next_request_is_served(engine, name
 
 
 def test_a_request_id_in_use_is_refused_and_free_again_afterwards(engine):
-    long = SAMPLING | {"max_new_tokens": 400, "ignore_eos": True}
+    long = SAMPLING | {"max_new_tokens": 150, "ignore_eos": True}
     body = {"text": "a", "rid": "twice", "sampling_params": long}
     answers = at_once(engine, [(GENERATE, body)] * 2)
     assert sorted(status for status, _ in answers) == [200, 400]
