@@ -82,9 +82,8 @@ class Inbound(asyncio.Protocol):
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(
-            "asyncio.Transport", transport
-        )  # uvloop's are not registered as such
+        # uvloop's transports are not registered as asyncio's.
+        self._transport = cast("asyncio.Transport", transport)
         self._serving.open.add(self)
         self._alarm = Alarm(self._late)
         self._alarm.set_in(self._serving.head_s)

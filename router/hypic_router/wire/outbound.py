@@ -131,9 +131,8 @@ class Outbound(asyncio.Protocol):
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(
-            "asyncio.Transport", transport
-        )  # uvloop's are not registered as such
+        # uvloop's transports are not registered as asyncio's.
+        self._transport = cast("asyncio.Transport", transport)
         self._alarm = Alarm(self.close)
 
     @override
