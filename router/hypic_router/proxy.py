@@ -135,7 +135,7 @@ class Proxy:
         """Asks one engine or pair; raises only while nothing has reached the client."""
         decode = self._partner(choice, course.tried) if prompt.generates else None
         if decode is not None:
-            asking = Pair(self._tools, choice, decode).run(call, prompt, caller, fresh=course.fresh)
+            asking = Pair(self._tools, choice, decode, call).run(prompt, caller, fresh=course.fresh)
         else:
             ticket = self._tools.store.dispatched(choice)
             told = Told(ticket.at.name, choice)

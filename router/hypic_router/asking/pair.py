@@ -71,25 +71,28 @@ class _Watched(Caller):
 class Pair:
     """One request at a prefill and a decode engine of one revision."""
 
-    def __init__(self, tools: Tools, prefill: Choice, decode: Choice) -> None:
-        """Counts the request at both, in the same step as they were chosen."""
+    def __init__(self, tools: Tools, prefill: Choice, decode: Choice, call: Call) -> None:
+        """Counts the request at both, in the same step as they were chosen.
+
+        Raises:
+            RequestError: the body cannot be given a room.
+        """
+        room = random.randrange(pairs.ROOMS)  # noqa: S311 - nobody gains by guessing it
+        body = pairs.with_room(call.body, prefill.worker.at, room)
+        self._call = replace(call, body=body)
         self._tools = tools
         self._told = Told(pairs.name(prefill.worker.at.name, decode.worker.at.name), prefill)
         prompt_only = replace(prefill, size=replace(prefill.size, output=0.0))
         self._prefill = tools.store.dispatched(prompt_only)
         self._decode = tools.store.dispatched(decode)
 
-    async def run(self, call: Call, prompt: Prompt, caller: Caller, *, fresh: bool) -> int:
+    async def run(self, prompt: Prompt, caller: Caller, *, fresh: bool) -> int:
         """The status that was sent.
 
         Raises:
             EngineError: the pair failed before anything reached the client.
         """
-        room = random.randrange(pairs.ROOMS)  # noqa: S311 - nobody gains by guessing it
-        body = pairs.with_room(call.body, self._prefill.at, room)
-        leg = Exchange(
-            self._tools, self._decode, replace(call, body=body), prompt, self._told, fresh
-        )
+        leg = Exchange(self._tools, self._decode, self._call, prompt, self._told, fresh)
         aside = replace(leg, ticket=self._prefill, told=replace(self._told, counted=False))
         kept, watched = _Kept(), _Watched(caller)
         limit: asyncio.TimerHandle | None = None

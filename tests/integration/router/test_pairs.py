@@ -244,6 +244,14 @@ async def test_a_frozen_prefill_engine_loses_its_requests_to_another():
         assert [reply.status for reply in replies] == [200] * 4
 
 
+async def test_a_body_that_can_be_given_no_room_is_refused_and_counted_nowhere():
+    async with pairs() as (router, _, __, ___):
+        raw = json.dumps({"text": "x"}).encode("utf-16")
+        reply = await ask(router.url, "/generate", raw=raw)
+        assert (reply.status, reply.json()["error"]["param"]) == (400, "body")
+        assert [one["requests"] for one in (await router.fleet())["engines"]] == [0, 0]
+
+
 async def test_tokenizing_needs_one_engine_only():
     async with pairs() as (router, _, (one,), (two,)):
         reply = await ask(router.url, "/tokenize", {"prompt": "abc"})
