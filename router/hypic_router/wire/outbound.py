@@ -19,6 +19,8 @@ from .flow import Alarm
 READ_BYTES = 1 << 16
 # An engine's head may be as long as a mesh beside it makes it.
 HEAD_BYTES = 1 << 16
+# A body up to this is sent in one piece with its head.
+COPIED_BYTES = 1 << 16
 # Engines close idle connections after five seconds; leaving first avoids most races.
 KEEP_ALIVE_S = 4.0
 
@@ -73,9 +75,11 @@ class Outbound(asyncio.Protocol):
         self._asked = True
         self._begun = False
         self._begin()
-        self._transport.write(head)
-        if body:
+        if len(body) > COPIED_BYTES:
+            self._transport.write(head)
             self._transport.write(body)
+        else:
+            self._transport.write(head + body)
 
     async def begun(self) -> None:
         """Waits for the answer's head.

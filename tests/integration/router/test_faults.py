@@ -109,7 +109,7 @@ class IdleEngine(asyncio.Protocol):
     def data_received(self, data):
         if data.startswith(b"GET"):
             self.transport.write(plain(200, {}))
-        else:
+        elif data.startswith(b"POST"):  # a body may come in a piece of its own
             self.transport.write(SSE_HEAD + event(token("a")))
             self.streams.add(self)
 
