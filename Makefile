@@ -12,7 +12,7 @@ ENGINE_RUN = env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=$(CURDIR)/build/engine-si
 # What the router is compared with; no part of the product.
 PEERS := $(HYPIC_CACHE)/peers
 
-.PHONY: help demo test unit audit ops integration oracle e2e gpu bench-router bench-policies bench-found bench-stacks bench-ttft lint types format sync lock engine-site clients images generate check-generated clean
+.PHONY: help demo test unit audit ops integration oracle e2e soak gpu bench-operator bench-router bench-policies bench-found bench-stacks bench-ttft lint types format sync lock engine-site clients images generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -40,6 +40,10 @@ oracle: engine-site ## every model family and mode on real SGLang against the or
 
 e2e: sync ## a real cluster, built images, installed charts, the real engine on CPU
 	$(PY) -m pytest tests/e2e
+
+soak: sync ## a hundred changes in random order while clients read streams
+	HYPIC_CHANGES=100 $(PY) -m pytest -q -s tests/e2e/test_no_stream_breaks.py
+	@cat build/streams.txt
 
 gpu: ## kernels against references and the plugin in SGLang, on one accelerator
 	$(PYTHON3) -m pytest tests/gpu
