@@ -91,7 +91,7 @@ class Changes:
 
 
 @pytest.fixture
-def cluster(demo_kubectl):
+def cluster(world, demo_kubectl):
     """The demo's cluster with time to drain, put back at the end."""
     before = demo_kubectl.get("hypiccluster", NAME)["spec"]
     patch = ["patch", "hypiccluster", NAME, "--type=merge", "-p"]
@@ -101,6 +101,8 @@ def cluster(demo_kubectl):
     template = {**before["prefill"]["template"], "annotations": None}
     back = {"prefill": {"template": template}, "router": before["router"], "drain": before["drain"]}
     demo_kubectl.run(*patch, json.dumps({"spec": back}))
+    settled = Changes(world, demo_kubectl, random.Random(SEED)).settled
+    until(settled, within_s=SETTLED_WITHIN_S, what="put back")
 
 
 def test_no_stream_breaks(world, cluster, front, capsys):
