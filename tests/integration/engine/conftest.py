@@ -62,6 +62,6 @@ def running(model, tmp_path_factory, *flags):
     with Engine(model, log, flags=flags) as started:
         yield started
         assert started.alive, started.log.read_text()[-4000:]
-        assert "leak" not in started.log.read_text()
+        assert "memory leak" not in started.log.read_text()
     # SGLang waits at its end for every request that it believes to be under way.
     assert "Remaining number of requests 0" in started.log.read_text()

@@ -43,7 +43,7 @@ def compare(
     log = work / f"{family}-{mode}.log"
     with Engine(folder, log, flags=flags, start_timeout_s=START_TIMEOUT_S) as engine:
         got = answers(engine, drawn)
-        assert "leak" not in engine.log.read_text()
+        assert "memory leak" not in engine.log.read_text()
     pairs = zip(drawn, got, wanted, strict=True)
     differ = [case for case, answer, want in pairs if answer != want.result()]
     seconds = time.monotonic() - started

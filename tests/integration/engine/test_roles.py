@@ -52,7 +52,7 @@ def both(tiny, tmp_path_factory, switch):
         yield servers
         for server in (servers.prefill, servers.decode):
             assert server.alive, server.log.read_text()[-4000:]
-            assert "leak" not in server.log.read_text()
+            assert "memory leak" not in server.log.read_text()
 
 
 def wanted(model, *pieces):
