@@ -199,7 +199,7 @@ def test_a_client_that_hangs_up_leaves_nothing_behind(engine, sent, after_bytes)
 
 
 def test_a_cache_smaller_than_one_segment_refuses_it_with_the_numbers(small):
-    (huge,) = documents(52, 1_300)
+    (huge,) = documents(52, 1_150)
     status, answer = small.post(*text(joined(huge, "Q")))
     assert status == 400
     assert "this server has 1200" in json.dumps(answer)
