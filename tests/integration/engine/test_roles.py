@@ -240,11 +240,11 @@ def test_through_a_router_a_stream_has_usage_and_a_logprob_for_each_token(router
     assert text == plain["choices"][0]["message"]["content"]
 
 
-@pytest.mark.parametrize("fields", [{}, {"stream": True}])
+@pytest.mark.parametrize("fields", [{}, {"stream": True}, {"n": 3, "stream": True}])
 def test_through_a_router_a_client_that_leaves_frees_both(router, both, fields):
     body = json.dumps(chatting(**fields) | {"max_tokens": 4_000, "ignore_eos": True})
     connection = http.client.HTTPConnection("127.0.0.1", router.port, timeout=60)
-    connection.request("POST", "/v1/chat/completions", body)
+    connection.request("POST", "/v1/chat/completions", body, {"content-type": "application/json"})
     eventually(lambda: not idle(both))
     connection.sock.close()
     eventually(lambda: idle(both), within_s=5)
