@@ -56,10 +56,10 @@ def lightning(request, tmp_path_factory):
         yield started, load(folder)
 
 
-def running(model, tmp_path_factory, *flags):
+def running(model, tmp_path_factory, *flags, **variables):
     """An engine for as long as a fixture lives; it must neither die nor lose memory."""
     log = tmp_path_factory.mktemp("engine") / "log"
-    with Engine(model, log, flags=flags) as started:
+    with Engine(model, log, flags=flags, variables=variables) as started:
         yield started
         assert started.alive, started.log.read_text()[-4000:]
         assert "memory leak" not in started.log.read_text()
