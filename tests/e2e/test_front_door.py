@@ -148,10 +148,9 @@ def test_the_model_is_listed_under_its_name(client):
     [
         (b"{", 400, "JSON"),
         (b"[]", 400, "object"),
-        (json.dumps({"sampling_params": {}}).encode(), 400, ""),
         (json.dumps({"text": SEPARATOR.join("abcdef" * 90)}).encode(), 400, "segments"),
     ],
-    ids=["no JSON", "no object", "no prompt", "too many segments"],
+    ids=["no JSON", "no object", "too many segments"],
 )
 def test_bad_bodies_get_an_error_of_openais_shape_and_leave_the_engines_up(
     body, status, word, front, client

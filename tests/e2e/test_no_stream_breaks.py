@@ -1,6 +1,6 @@
 """Story: whatever is changed, and in whatever order, a client that reads a stream reads it whole.
 
-`make e2e` makes ten changes, `make soak` a hundred. The last line says how many streams there were.
+`make soak` makes a hundred changes; HYPIC_CHANGES says otherwise. The last line counts the streams.
 """
 
 import json
@@ -48,6 +48,7 @@ class Changes:
 
     def evict(self):
         """An engine is evicted, as by a node that is drained."""
+        until(lambda: engines(self._kubectl, NAME), within_s=60, what="an engine is there")
         pod = self._chance.choice(sorted(engines(self._kubectl, NAME)))
         body = {
             "apiVersion": "policy/v1",

@@ -18,8 +18,11 @@ PVC = {"claimName": "hypic-models"}
         ({"prefill": {"replicas": 0}}, "greater than or equal to 1"),
         ({"router": {"policy": "random"}}, "least_load"),
         ({"drain": {"timeoutSeconds": "soon"}}, "spec.drain.timeoutSeconds"),
-        ({"decode": {"replicas": 1}}, "this version has no separate decode servers"),
-        ({"model": {"name": "m", "source": {}}}, "exactly one of pvc, hostPath"),
+        ({"decode": {"replicas": -1}}, "spec.decode.replicas"),
+        (
+            {"model": {"name": "m", "source": {}}},
+            "exactly one of huggingFace, pvc, image, hostPath",
+        ),
         ({"model": {"name": "m", "source": {"pvc": PVC | {"path": "../x"}}}}, "without .."),
         ({"model": {"source": {"pvc": PVC}}}, "spec.model.name"),
         ({"prefil": {"replicas": 1}}, 'unknown field "spec.prefil"'),

@@ -98,13 +98,19 @@ def test_a_draining_engine_is_not_ready_but_alive(engine):
 
 
 @pytest.mark.parametrize(
-    "body", [None, {}, {"deadline_s": "60"}, {"deadline_s": 0}, {"deadline_s": True}, [60]]
+    "body", [{}, {"deadline_s": "60"}, {"deadline_s": 0}, {"deadline_s": True}, [60]]
 )
 def test_a_deadline_that_cannot_be_is_refused_and_no_drain_begins(engine, body):
     status, answer = drain(engine, "POST", body)
     assert status == 400
     assert "deadline_s" in answer["error"]
     assert "86400" in answer["error"]
+    assert drain(engine)[1]["draining"] is False
+
+
+def test_an_order_without_a_body_is_refused(engine):
+    status, answer = drain(engine, "POST")
+    assert (status, answer["error"]) == (400, "body: must be JSON")
     assert drain(engine)[1]["draining"] is False
 
 

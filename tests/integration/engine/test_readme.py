@@ -35,6 +35,9 @@ def test_the_readmes_three_curls_answer_what_it_prints(as_printed):
     assert printed is not None
     wanted = json.loads(printed[0])
     meta = answers[-1][1]["meta_info"]
+    for times in ("fill_ms", "assemble_ms"):
+        assert wanted["pic"].pop(times) > 0
+        assert meta["pic"].pop(times) > 0
     assert {name: meta[name] for name in wanted} == wanted
 
 
