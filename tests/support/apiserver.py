@@ -95,7 +95,8 @@ class ApiServer:
         """A file for other programs that reach the server as this user."""
         config = _kubeconfig(self.url, self.ca_file.read_bytes(), user)
         path = self.folder / f"{user}.kubeconfig"
-        path.write_text(json.dumps(config))
+        if not path.exists():  # somebody may be reading it
+            path.write_text(json.dumps(config))
         return path
 
     def request(

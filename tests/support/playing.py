@@ -202,7 +202,8 @@ class RunningOperator:
 
     def __exit__(self, *_: object) -> None:
         self.end()
-        assert self.failure is None, self.failure
+        if self.failure is not None:
+            raise AssertionError("the operator failed") from self.failure
 
     def end(self) -> None:
         """Stop it, if it has not ended by itself."""
