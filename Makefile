@@ -79,11 +79,10 @@ sync: .venv/stamp ## the developers' environment in .venv
 engine-site: sync build/pytest-site/stamp ## our plugin as a wheel, for the engine's environment
 	rm -rf build/engine-site
 	.venv/bin/uv pip install -q --python $(PY) --no-deps --target build/engine-site ./engine
-# Mooncake moves prompts between two engines of a test; over TCP too it is linked against libibverbs.
+# Mooncake, which moves prompts between two engines of a test, is linked against two of Debian's libraries.
 build/pytest-site/stamp: locks/dev.txt Makefile
 	.venv/bin/uv pip install -q --python $(PY) --target build/pytest-site pytest==9.1.0 pytest-asyncio==1.3.0 hypothesis==6.170.17
-	.venv/bin/uv pip install -q --python $(PY) --target build/pytest-site --no-deps mooncake-transfer-engine-non-cuda==0.3.13.post1
-	ldconfig -p | grep -q libibverbs.so.1 || { apt-get update -q; apt-get install -y libibverbs1; }
+	dpkg -s libcurl4 libibverbs1 >/dev/null 2>&1 || { apt-get update -q; apt-get install -y libcurl4 libibverbs1; }
 	touch $@
 
 clients: sync ## SDKs, a fuzzer and a browser that tests point at the router, in the cache

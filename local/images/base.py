@@ -16,8 +16,9 @@ from ..settings import Settings
 from ..shell import run
 
 SUITE = "bookworm"
-# Two libraries that `import sglang` needs and the wheels do not bring.
-PACKAGES = ("ca-certificates", "libibverbs1", "libnuma1", "python3", "python3-venv")
+# Libraries that SGLang and Mooncake are linked against and the wheels do not bring.
+LIBRARIES = ("libcurl4", "libibverbs1", "libnuma1")
+PACKAGES = ("ca-certificates", *LIBRARIES, "python3", "python3-venv")
 DEFAULT_MIRROR = "http://deb.debian.org/debian"
 SOURCES = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))
 NOT_NEEDED = (
