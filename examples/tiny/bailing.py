@@ -9,7 +9,8 @@ from .noise import VOCAB, decoder, normal, projection, vocabulary
 # Stock Lightning kernels take heads of 128.
 HIDDEN, MLP, POSITIONS, LAYERS, GROUP = 128, 256, 32_768, 8, 4
 HEADS, KV_HEADS, HEAD_DIM, ROTARY = 4, 2, 128, 0.5
-LATENT, NOPE_DIM, ROPE_DIM, VALUE_DIM = 64, 64, 64, 64
+# Stock Triton kernels split latent rows of public models' sizes only.
+LATENT, NOPE_DIM, ROPE_DIM, VALUE_DIM = 512, 64, 64, 64
 EPS = 1e-6
 END_OF_ANSWER = 258
 

@@ -17,9 +17,3 @@ def poisoned_memory():
     spoiled = torch.full((POISON_BYTES // 4,), torch.nan, device="cuda")
     torch.cuda.synchronize()
     del spoiled
-
-
-@pytest.fixture
-def free_memory():
-    """Give back what this process holds, so that an engine may have it."""
-    torch.cuda.empty_cache()

@@ -1,5 +1,6 @@
 """A real SGLang server of this checkout's plugin, for as long as a test needs it."""
 
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -11,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -170,6 +171,28 @@ class Engine:
         while self.post("/flush_cache", b"")[0] != 200:
             assert time.monotonic() < deadline, "the cache could not be flushed"
             time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def together(*engines: Engine) -> Iterator[None]:
+    """The engines, started and stopped side by side; how long each took to start is printed."""
+
+    def start(engine: Engine) -> None:
+        began = time.monotonic()
+        engine.__enter__()
+        print(f"{engine.log.name}: started in {time.monotonic() - began:.0f} s")
+
+    def stop(engine: Engine) -> None:
+        if engine.process is not None:
+            engine.__exit__()
+
+    with concurrent.futures.ThreadPoolExecutor(len(engines)) as threads:
+        try:
+            for started in [threads.submit(start, engine) for engine in engines]:
+                started.result()
+            yield
+        finally:
+            list(threads.map(stop, engines))
 
 
 def _parsed(body: str) -> Any:

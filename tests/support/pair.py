@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .engine_server import Engine, free_port
+from .engine_server import Engine, free_port, together
 
 HOST = "127.0.0.1"
 # An engine whose peer is gone says so within the time of a test.
@@ -88,7 +88,5 @@ def pair(model: Path, folder: Path, *, path: Path | None = None, **more: str) ->
         flags=(*shared, role, "decode"),
         variables=variables,
     )
-    with contextlib.ExitStack() as stack, concurrent.futures.ThreadPoolExecutor(2) as starts:
-        for start in [starts.submit(stack.enter_context, one) for one in (prefill, decode)]:
-            start.result()
+    with together(prefill, decode):
         yield Pair(prefill, decode, port)

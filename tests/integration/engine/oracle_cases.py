@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ...support.engine_server import Engine
-from ...support.oracle import Mode, Model, full, generate, load
+from ...support.oracle import Mode, Model, Piece, Stream, forward, full, generate, load, plan
 
 SEPARATOR = "<<PIC_SEP>>"
 ALPHABET = "abcdefghijklmnopqrstuvwxyz ,.ABCDEFGHIJ0123456789"
@@ -79,6 +79,16 @@ def _loaded(folder: Path) -> Model:
 def wanted_of(folder: Path, case: Case, mode: Mode) -> list[int]:
     """`wanted`, in a process of its own."""
     return wanted(_loaded(folder), case, mode)
+
+
+def first_logits(folder: Path, case: Case, mode: Mode) -> torch.Tensor:
+    """What the oracle chooses its first token from, in a process of its own."""
+    model = _loaded(folder)
+    recompute = case.recompute if case.recompute == "all" else frozenset(case.recompute)
+    planned = plan(case.ids, mode=mode, seam=8, min_tokens=6, recompute=recompute)
+    if len(case.ids) == 1:
+        planned = [Piece(tuple(case.ids[0]), 0, len(case.ids[0]))]
+    return forward(model, Stream(model), planned, mode)
 
 
 def asked(engine: Engine, case: Case) -> list[int]:
