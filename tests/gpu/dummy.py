@@ -17,7 +17,10 @@ SIZES = (
     *("--mem-fraction-static", "0.9", "--max-total-tokens", "65536"),
     *("--max-mamba-cache-size", "64"),
 )
-LAUNCHER = Path(shapes.__file__).with_name("text_only_server.py")
+# Qwen3.5 without its pictures is stock SGLang; Ring is known to it by the plugin alone, which is then off.
+STOCK = (str(Path(shapes.__file__).with_name("text_only_server.py")),)
+WITH_PLUGIN = ("-m", "sglang.launch_server")
+LAUNCHERS = {"qwen35b": STOCK, "ring_mini": WITH_PLUGIN}
 
 Answer = tuple[list[int], float]
 """Tokens, and the first one's log-probability."""
@@ -46,10 +49,10 @@ def with_segments(folder: Path, log: Path, **variables: str) -> Engine:
     return Engine(folder, log, flags, on_gpu=True, start_timeout_s=400, variables=variables)
 
 
-def without_segments(folder: Path, log: Path) -> Engine:
+def without_segments(folder: Path, log: Path, launcher: tuple[str, ...]) -> Engine:
     """The same server with caching off."""
     off = ("--disable-radix-cache", "--chunked-prefill-size", "-1")
-    flags, launcher = (*DUMMY, *SIZES, *off), (str(LAUNCHER),)
+    flags = (*DUMMY, *SIZES, *off)
     return Engine(folder, log, flags, on_gpu=True, start_timeout_s=400, launcher=launcher)
 
 

@@ -13,6 +13,7 @@ import pytest
 from ..integration.engine.oracle_cases import SEPARATOR
 from ..support.engine_server import Engine, together
 from .dummy import (
+    LAUNCHERS,
     TOLERANCE,
     alike,
     answer,
@@ -42,7 +43,7 @@ def served(tmp_path_factory):
     for model, n_layers in LAYERS.items():
         folder = shortened(models / model, model, n_layers)
         by_model[model] = Served(
-            without_segments(folder, logs / f"{model}-off"),
+            without_segments(folder, logs / f"{model}-off", LAUNCHERS[model]),
             with_segments(folder, logs / f"{model}-kernels"),
             with_segments(folder, logs / f"{model}-references", HYPIC_REFERENCE_OPS="1"),
         )
