@@ -17,7 +17,7 @@ SIZES = (
     *("--mem-fraction-static", "0.9", "--max-total-tokens", "65536"),
     *("--max-mamba-cache-size", "64"),
 )
-# Qwen3.5 without its pictures is stock SGLang; Ring is known to it by the plugin alone, which is then off.
+# Qwen3.5 without pictures is stock SGLang; Ring it knows by the plugin alone, which is off then.
 STOCK = (str(Path(shapes.__file__).with_name("text_only_server.py")),)
 WITH_PLUGIN = ("-m", "sglang.launch_server")
 LAUNCHERS = {"qwen35b": STOCK, "ring_mini": WITH_PLUGIN}
