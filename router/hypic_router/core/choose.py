@@ -50,7 +50,7 @@ class Choice:
     @property
     def cold_tokens(self) -> float:
         """What the engine has to fill for this prompt."""
-        return self.offer.cold_tokens(self.size)
+        return self.offer.cold_tokens
 
     @property
     def work_tokens(self) -> float:
@@ -142,7 +142,7 @@ def partner(
     worker = min(able[start:] + able[:start], key=lambda one: one.load.tokens)
     size = Sizes(0.0, {}, choice.size.output)
     words = f"{worker.load.requests} requests ahead"
-    return Choice(Offer(worker, 0.0, 0), size, choice.label, words, choice.stream)
+    return Choice(Offer(worker), size, choice.label, words, choice.stream)
 
 
 def nobody(fleet: Fleet, tried: Collection[str]) -> str:

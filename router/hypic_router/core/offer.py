@@ -6,7 +6,8 @@ Knows no policy: what is best is decided in `score` and `choose`.
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from .caches.heat import Heat, charge
 from .caches.residency import Held
@@ -39,12 +40,12 @@ class Sizes:
     measured_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What one engine has for a prompt.
+class Offer(NamedTuple):
+    """What one engine has for a prompt; a tuple, for each request makes one for each engine.
 
     Attributes:
         worker: the engine.
+        cold_tokens: of the prompt, what it would have to fill.
         held_tokens: of the prompt, in segments that it holds or is filling for another request.
         n_held: how many those are, counted as often as the prompt names them.
         fetch_bytes: of those, what it has to bring in from host memory.
@@ -54,16 +55,13 @@ class Offer:
     """
 
     worker: Worker
+    cold_tokens: float = 0.0
     held_tokens: float = 0.0
     n_held: int = 0
     fetch_bytes: int = 0
     n_copied: int = 0
     charged_tokens: float = 0.0
     pressure: float = 0.0
-
-    def cold_tokens(self, size: Sizes) -> float:
-        """What it would have to fill."""
-        return max(size.total - self.held_tokens, 0.0)
 
 
 def sizes(prompt: Prompt, told: Collection[Mapping[str, Held]], rates: Rates) -> Sizes:
@@ -102,7 +100,8 @@ def survey(prompt: Prompt, workers: Sequence[Worker], fleet: Fleet) -> tuple[Siz
     """
     times = Counter(part.digest for part in prompt.segments)
     if not times:
-        return sizes(prompt, (), fleet.rates), [Offer(worker) for worker in workers]
+        size = sizes(prompt, (), fleet.rates)
+        return size, [Offer(worker, size.total) for worker in workers]
     digests = times.keys()
     told = {worker.at.name: worker.residency.among(digests) for worker in fleet.workers}
     size = sizes(prompt, told.values(), fleet.rates)
@@ -111,12 +110,8 @@ def survey(prompt: Prompt, workers: Sequence[Worker], fleet: Fleet) -> tuple[Siz
     whole = sum(charges.values())
     offers = []
     for worker, mine in zip(workers, held, strict=True):
-        offer = Offer(
-            worker,
-            n_copied=len(charges),
-            charged_tokens=whole,
-            pressure=fleet.pressure.of(worker.at.name),
-        )
+        pressure = fleet.pressure.of(worker.at.name)
+        offer = Offer(worker, size.total, 0.0, 0, 0, len(charges), whole, pressure)
         offers.append(_with_held(offer, mine, size, times, charges) if mine else offer)
     return size, offers
 
@@ -129,13 +124,19 @@ def _with_held(
     charges: Mapping[str, float],
 ) -> Offer:
     """The offer of an engine that has some of the segments, which most engines have not."""
-    return replace(
-        offer,
-        held_tokens=sum(size.segments[digest] * times[digest] for digest in mine),
-        n_held=sum(times[digest] for digest in mine),
-        fetch_bytes=sum(one.fetch_bytes for one in mine.values()),
+    held_tokens, n_held, fetch_bytes, charged_tokens = 0.0, 0, 0, offer.charged_tokens
+    for digest, one in mine.items():
+        held_tokens += size.segments[digest] * times[digest]
+        n_held += times[digest]
+        fetch_bytes += one.fetch_bytes
+        charged_tokens -= charges[digest]
+    return offer._replace(
+        cold_tokens=max(size.total - held_tokens, 0.0),
+        held_tokens=held_tokens,
+        n_held=n_held,
+        fetch_bytes=fetch_bytes,
         n_copied=offer.n_copied - len(mine),
-        charged_tokens=offer.charged_tokens - sum(charges[digest] for digest in mine),
+        charged_tokens=charged_tokens,
     )
 
 
@@ -143,11 +144,8 @@ def _held(
     worker: Worker, told: Mapping[str, Held], digests: AbstractSet[str]
 ) -> Mapping[str, Held]:
     """What it holds, and what it is filling for another request: that will be there first."""
-    filling = worker.load.filling
-    if not worker.load.requests:
-        return told
-    coming = [digest for digest in digests if digest not in told and filling.get(digest)]
-    return {**told, **dict.fromkeys(coming, COMING)} if coming else told
+    filling = worker.load.filling.among(digests)
+    return {**dict.fromkeys(filling, COMING), **told} if filling else told
 
 
 def _charges(held: Sequence[Mapping[str, Held]], size: Sizes, heat: Heat) -> dict[str, float]:

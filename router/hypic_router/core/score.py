@@ -30,17 +30,14 @@ def _ahead_s(offer: Offer, rates: Rates) -> float:
     return offer.worker.load.tokens / _speed(offer, rates)
 
 
-def _fill_s(_: Prompt, size: Sizes, offer: Offer, rates: Rates) -> float:
+def _fill_s(_: Prompt, __: Sizes, offer: Offer, rates: Rates) -> float:
     """Seconds to have all segments there, after what the engine has been given already.
 
     Where memory is full, filling costs as much again: somebody fills later what it throws out.
     """
-    fill_s = offer.cold_tokens(size) / _speed(offer, rates)
-    return (
-        fill_s * (1.0 + offer.pressure)
-        + offer.fetch_bytes / FETCH_BYTES_PER_S
-        + _ahead_s(offer, rates)
-    )
+    fill_tokens = offer.cold_tokens * (1.0 + offer.pressure)
+    work_s = (fill_tokens + offer.worker.load.tokens) / _speed(offer, rates)
+    return work_s + offer.fetch_bytes / FETCH_BYTES_PER_S
 
 
 def _load_s(_: Prompt, __: Sizes, offer: Offer, rates: Rates) -> float:

@@ -10,14 +10,20 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """Tokens that engines threw out, the more recent ones counting more."""
+    """What engines threw out, the more recent counting more.
+
+    Attributes:
+        evicted: tokens, by engine.
+        mean: of those.
+    """
 
     evicted: Mapping[str, float] = field(default_factory=dict)
+    mean: float = 0.0
 
     def of(self, engine: str) -> float:
         """0 while it has room, 1 when it throws out as much as the mean."""
         mine = self.evicted.get(engine)
-        return mine * len(self.evicted) / sum(self.evicted.values()) if mine else 0.0
+        return mine / self.mean if mine else 0.0
 
 
 def after_eviction(
@@ -36,4 +42,5 @@ def after_eviction(
     """
     kept = max(1.0 - n_tokens / max(sum(held_tokens.values()), 1), 0.0)
     evicted = {name: pressure.evicted.get(name, 0.0) * kept for name in held_tokens}
-    return Pressure(evicted | {engine: evicted.get(engine, 0.0) + n_tokens})
+    evicted[engine] = evicted.get(engine, 0.0) + n_tokens
+    return Pressure(evicted, sum(evicted.values()) / len(evicted))

@@ -75,13 +75,7 @@ class Residency:
 
     def among(self, digests: AbstractSet[str]) -> dict[str, Held]:
         """Those segments among ``digests`` that are held."""
-        # Asked of every engine for every request: most hold none, and sets find that out fastest.
-        layers = self.digests
-        near = digests & layers.base.keys()
-        if layers.top:
-            near |= digests & layers.top.keys()
-        held = ((digest, layers.get(digest)) for digest in near)
-        return {digest: one for digest, one in held if one is not None}
+        return self.digests.among(digests)
 
 
 NOTHING = Residency()
