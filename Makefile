@@ -113,7 +113,7 @@ bench-policies: sync ## what each way to choose finds in caches, simulated
 	$(PY) benchmarks/policies.py
 
 bench-found: engine-site ## the same with two real engines on CPU
-	$(PY) benchmarks/found.py $$($(PYTHON3) -m local model) --engine-python $$($(PYTHON3) -m local engine-python) \
+	$(PY) benchmarks/found.py --model $$($(PYTHON3) -m local model) --engine-python $$($(PYTHON3) -m local engine-python) \
 	  --engine-path $(CURDIR)/build/engine-site $(FLAGS)
 
 bench-ttft: engine-site ## time to first token on shuffled documents, against stock SGLang

@@ -1,12 +1,13 @@
 """What each policy finds in the caches of two real engines: SGLang with the plugin, on CPU.
 
-    make bench-found                 or, for engines that hold less than all documents,
-    make bench-found FLAGS="--memory-gib 0.02"
+    make bench-found                                       # two engines of its own
+    make bench-found FLAGS="--engines http://A:30000,http://B:30000"  # engines that run: pods, say
 
 200 requests for 2 of 20 documents in random orders, as many at once as there are engines, once for
 each policy; caches are flushed in between. Says how many of the documents' tokens the engines found
-(`meta_info.pic.found`), beside the best possible assignment of the same requests, which is computed
-offline as in `benchmarks/policies.py` from the memory that engines turn out to have.
+(`meta_info.pic.found`), beside the two assignments of `benchmarks/policies.py` that knew all
+requests beforehand, for engines that hold as much as these turned out to hold. Engines of its own
+are started once for each `--room`: with more than all documents need, and with three quarters.
 """
 
 import argparse
@@ -27,11 +28,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.policies import ORDER, Work, best, drawn
-from tests.support.engine_server import CPU_FLAGS, command, environment, free_port
+from tests.support.engine_server import command, environment, free_port
 
 SEPARATOR = "<<PIC_SEP>>"
 ALPHABET = "abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ.,0123456789"
 START_S = 900.0
+
+Urls = list[str]
 
 
 @dataclass
@@ -47,6 +50,11 @@ def ask(url: str, body: Any = None, timeout_s: float = 60.0) -> Any:
     headers = {"content-type": "application/json"}
     with urllib.request.urlopen(urllib.request.Request(url, raw, headers), timeout=timeout_s) as a:
         return json.loads(a.read() or b"null")
+
+
+def flush(engine: str) -> None:
+    request = urllib.request.Request(f"{engine}/flush_cache", method="POST")
+    urllib.request.urlopen(request, timeout=60).read()
 
 
 def until(ready: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
@@ -109,62 +117,93 @@ def held_tokens(engine: str) -> int:
     return sum(item["n_tokens"] for item in items)
 
 
-def measure(engines: list[Served], work: Work, folder: Path) -> None:
-    documents, most_held = texts(work, seed=1), 0
+@contextlib.contextmanager
+def routed(engines: Urls, policy: str, log: Path) -> Iterator[str]:
+    """A router before these engines that sees them all as ready; logs its choices."""
+    port, metrics_port = free_port(), free_port()
+    model = ask(f"{engines[0]}/v1/models")["data"][0]["id"]
+    line = [sys.executable, "-m", "hypic_router", "--model", model, "--policy", policy]
+    line += ["--engines", ",".join(engines), "--unlisted-s", "0", "--log-level", "debug"]
+    line += ["--host", "127.0.0.1", "--port", str(port), "--metrics-port", str(metrics_port)]
+    fleet = f"http://127.0.0.1:{metrics_port}/fleet"
+    with started(line, f"http://127.0.0.1:{port}", "/ready", log) as router:
+        ready = ["ready"] * len(engines)
+        until(lambda: [one["state"] for one in ask(fleet)["engines"]] == ready, router.process)
+        yield router.url
+
+
+def measure(engines: Urls, work: Work, folder: Path) -> None:
+    """Prints one table."""
+    documents, most_held, busiest = texts(work, seed=1), 0, 1.0
     print(f"{'policy':<14}{'found':>10}{'requests of each engine':>28}", flush=True)
     for policy in ORDER:
         for engine in engines:
-            request = urllib.request.Request(f"{engine.url}/flush_cache", method="POST")
-            urllib.request.urlopen(request, timeout=60).read()
-        port, metrics_port = free_port(), free_port()
-        line = [sys.executable, "-m", "hypic_router", "--model", "default", "--policy", policy]
-        line += ["--engines", ",".join(engine.url for engine in engines), "--unlisted-s", "0"]
-        line += ["--host", "127.0.0.1", "--port", str(port), "--metrics-port", str(metrics_port)]
+            flush(engine)
         log = folder / f"router-{policy}.log"
-        router = f"http://127.0.0.1:{port}"
-        line += ["--log-level", "debug"]
-        with started(line, router, "/ready", log):
-            fleet = f"http://127.0.0.1:{metrics_port}/fleet"
-            until(
-                lambda url=fleet: [e["state"] for e in ask(url)["engines"]] == ["ready"] * 2,
-                engines[0].process,
-            )
+        with routed(engines, policy, log) as router:
             share = found(router, work, documents) / work.total
         lines = [json.loads(line) for line in log.read_text().splitlines()]
         chosen = [line["engine"] for line in lines if line["message"] == "Chose an engine"]
-        counts = [chosen.count(engine.url) for engine in engines]
-        most_held = max(most_held, *(held_tokens(engine.url) for engine in engines))
+        counts = [chosen.count(engine) for engine in engines]
+        if policy == "segment":
+            busiest = max(counts) * len(engines) / len(chosen)
+        most_held = max(most_held, *(held_tokens(engine) for engine in engines))
         print(f"{policy:<14}{share:>10.1%}{counts!s:>28}", flush=True)
     bounded = replace(work, memory_tokens=max(most_held, 1))
-    print(f"best possible {best(bounded):>9.1%}   (engines hold {most_held} tokens at most)")
+    as_even = best(bounded, busiest=busiest)
+    any_load = max(best(bounded), as_even)
+    print(f"{'best, as even':<14}{as_even:>10.1%}{f'busiest {busiest:.2f} x the mean':>28}")
+    print(f"{'best':<14}{any_load:>10.1%}{'load ignored':>28}")
+    total = sum(work.lengths)
+    print(f"engines held {most_held} of the documents' {total} tokens at most\n", flush=True)
+
+
+@contextlib.contextmanager
+def own(args: argparse.Namespace, folder: Path, *, count: int, kv_tokens: int) -> Iterator[Urls]:
+    """Engines with room for so many tokens."""
+    path = {"PYTHONPATH": args.engine_path, "PATH": os.environ["PATH"]}
+    flags = ("--pic-enable", "--enable-cache-report", "--max-total-tokens", str(kv_tokens))
+    with contextlib.ExitStack() as stack:
+        urls = []
+        for number in range(count):
+            port, log = free_port(), folder / f"engine-{number}.log"
+            line = command(args.model, port, *flags, launcher=("-m", "sglang.launch_server"))
+            line[0] = args.engine_python
+            served = started(line, f"http://127.0.0.1:{port}", "/pic/ready", log, **path)
+            urls.append(stack.enter_context(served).url)
+        yield urls
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--engine-python", required=True, help="Python with SGLang")
-    parser.add_argument("--engine-path", required=True, help="PYTHONPATH with the plugin")
+    parser.add_argument("--engines", default="", help="that run already, comma separated")
+    parser.add_argument("--model", type=Path, help="folder, for engines of its own")
+    parser.add_argument("--engine-python", default="", help="Python with SGLang")
+    parser.add_argument("--engine-path", default="", help="PYTHONPATH with the plugin")
+    parser.add_argument(
+        "--room",
+        type=float,
+        nargs="+",
+        default=[1.5, 0.75],
+        help="of its own engines, as a multiple of all documents",
+    )
     parser.add_argument("--requests", type=int, default=200)
-    parser.add_argument("--memory-gib", default="", help="of one engine's segments")
     args = parser.parse_args()
-    work = drawn(n_requests=args.requests)
+    running = [url for url in args.engines.split(",") if url]
+    work = drawn(n_requests=args.requests, n_engines=len(running) or 2)
     work = replace(work, lengths=[length // 5 for length in work.lengths])
-    flags = ("--pic-enable", "--enable-cache-report", "--served-model-name", "default")
-    flags += ("--pic-memory-gib", args.memory_gib) if args.memory_gib else ()
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        engines = []
-        for number in range(work.n_engines):
-            port = free_port()
-            launcher = ("-m", "sglang.launch_server")
-            line = command(args.model, port, *CPU_FLAGS, *flags, launcher=launcher)
-            line[0] = args.engine_python
-            path = {"PYTHONPATH": args.engine_path, "PATH": os.environ["PATH"]}
-            url, log = f"http://127.0.0.1:{port}", folder / f"engine-{number}.log"
-            engines.append(stack.enter_context(started(line, url, "/pic/ready", log, **path)))
-        measure(engines, work, folder)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if running:
+            measure(running, work, folder)
+            return
+        for room in args.room:
+            kv_tokens = int(room * sum(work.lengths))
+            print(f"engines with room for {kv_tokens} tokens, requests included", flush=True)
+            with own(args, folder, count=work.n_engines, kv_tokens=kv_tokens) as urls:
+                measure(urls, work, folder)
 
 
 if __name__ == "__main__":

@@ -18,12 +18,13 @@ import load
 import uvloop
 
 from hypic_engine.contract.events import Item, Page
+from hypic_router.core.caches.pressure import Pressure, after_eviction
 from hypic_router.core.caches.residency import NOTHING, with_page
 from hypic_router.core.choose import choose
 from hypic_router.core.cut import Segment
 from hypic_router.core.prompt import Prompt
 from hypic_router.core.score import POLICIES
-from hypic_router.core.workers import Address, Fleet, Health, State, Worker
+from hypic_router.core.workers import IDLE, Address, Fleet, Health, State, Worker
 
 ENGINE_PORT, ROUTER_PORT, METRICS_PORT, RUST_PORT, RUST_METRICS_PORT = range(17_180, 17_185)
 ENGINE = f"http://127.0.0.1:{ENGINE_PORT}"
@@ -53,14 +54,20 @@ def rust() -> list[str]:
 
 
 def choosing() -> float:
-    """Milliseconds of processor time to choose among 64 engines with 100,000 segments."""
-    each, workers = 100_000 // 64, []
+    """Milliseconds of processor time to choose among 64 busy engines with 100,000 segments."""
+    each, workers, pressure = 100_000 // 64, [], Pressure()
     for n in range(64):
         items = tuple(Item(f"k{n}-{i}", (f"{n:016x}{i:016x}",), 1_000, 1) for i in range(each))
         residency = with_page(NOTHING, Page("e", 0, items, None))
         at = Address(f"engine-{n}", f"http://engine-{n}")
-        workers.append(Worker(at, Health(State.READY, ""), residency))
-    fleet = Fleet(tuple(workers))
+        load = IDLE
+        for i in range(8):
+            load = load.with_work(1_000.0, [f"{n:08x}{i:08x}"])
+        workers.append(Worker(at, Health(State.READY, ""), residency, load))
+    for worker in workers:
+        held_tokens = {one.at.name: 1_000 * each for one in workers}
+        pressure = after_eviction(pressure, worker.at.name, 1_000, held_tokens=held_tokens)
+    fleet = Fleet(tuple(workers), pressure=pressure)
     segments = tuple(Segment(f"{n:016x}{n:016x}", n_bytes=4_000) for n in range(8))
     asked = Prompt(segments, 32_100)
     times = []

@@ -15,6 +15,13 @@ def test_on_two_engines_segments_are_found_nearly_as_often_as_can_be(seed):
     assert evenness < 1.25
 
 
+@pytest.mark.parametrize(("n_engines", "memory"), [(2, 1.0), (4, 0.75), (8, 0.5)])
+def test_more_is_found_only_by_who_knows_the_future_or_is_less_even(n_engines, memory):
+    work = drawn(n_engines=n_engines, memory=memory)
+    share, evenness = simulate(work, "segment")
+    assert share > best(work, busiest=evenness, beam=50) - 0.03
+
+
 @pytest.mark.parametrize("n_engines", [2, 4])
 def test_where_memory_holds_everything_no_policy_finds_more(n_engines):
     work = drawn(n_engines=n_engines)
