@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import resource
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -135,10 +136,17 @@ async def _until_signalled(chosen: Settings) -> None:
     await serve(chosen, stop)
 
 
+def _take_files() -> None:
+    """Lets this process open as many files as it may: a stream needs two, its client's and ours."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def main() -> None:
     """The command ``hypic-router``."""
     chosen = flags.parse(sys.argv[1:])
     logs.start(chosen.log_level)
+    _take_files()
     # Collections of garbage need not look at what was imported, and few requests leave any.
     gc.freeze()
     gc.set_threshold(GARBAGE, 20, 50)

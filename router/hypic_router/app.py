@@ -8,14 +8,14 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from hypic_engine.errors import RequestError
 
-from . import errors
+from . import errors, standing
 from .asking.relay import Tools
 from .call import Call
-from .core.choose import candidates, nobody
+from .core.choose import candidates
 from .core.cut import NoPromptError
 from .core.prompt import Endpoint, Prompt, UnknownModelError
 from .errors import RouterError
@@ -26,7 +26,7 @@ from .guard.waiting import Waiting
 from .parsing import Parser
 from .proxy import Proxy
 from .settings import Settings
-from .show import openapi
+from .standing import Route, Standing
 from .tracing import Tracing, answered
 from .wire.bodies import Bodies
 from .wire.request import Request
@@ -40,12 +40,6 @@ ERRANDS = ("/tokenize", "/detokenize", "/v1/tokenize", "/v1/detokenize", "/v1/em
 ERRAND = Prompt(output_tokens=0, generates=False)
 
 log = logging.getLogger(__name__)
-
-Route = Callable[[Connection], Awaitable[int]]
-
-
-OPENAPI = "/openapi.json"
-OPEN = frozenset(("/health", "/accepting", "/ready", OPENAPI))
 
 
 class Front:
@@ -76,10 +70,7 @@ class Front:
             **generating,
             **errands,
             MODELS: {"GET": self._models},
-            "/health": {"GET": self._health},
-            "/accepting": {"GET": self._accepting},
-            "/ready": {"GET": self._ready},
-            OPENAPI: {"GET": self._openapi},
+            **Standing(settings.names.model, tools, running).routes,
         }
 
     async def serve(self, connection: Connection) -> None:
@@ -123,6 +114,11 @@ class Front:
             )
 
     async def _refuse(self, connection: Connection, error: RouterError) -> int:
+        self._note(connection, error)
+        return await connection.send_json(error.status, error.body, error.headers)
+
+    def _note(self, connection: Connection, error: RouterError) -> None:
+        """Counts and logs what the client hears."""
         self._tools.metrics.errors.labels(error.code).inc()
         log.info(
             "Refused a request",
@@ -133,7 +129,6 @@ class Front:
                 "request_id": connection.request_id,
             },
         )
-        return await connection.send_json(error.status, error.body, error.headers)
 
     async def _routed(self, connection: Connection) -> int:
         request = connection.request
@@ -143,7 +138,7 @@ class Front:
         allow = ", ".join(sorted({*methods, "OPTIONS", *(["HEAD"] if "GET" in methods else [])}))
         if request.method == "OPTIONS":
             return await connection.send_options(allow)
-        if request.path not in OPEN:
+        if request.path not in standing.PATHS:
             self._guard.check(request.headers.get("authorization", ""))
         method = "GET" if request.method == "HEAD" else request.method
         route = methods.get(method)
@@ -167,6 +162,9 @@ class Front:
             try:
                 return await self._when_let(call, wanted, waiting)
             except RouterError as error:
+                if not waiting.begun:
+                    raise
+                self._note(connection, error)
                 return await waiting.fail(error)
 
     async def _when_let(self, call: Call, wanted: Prompt, waiting: Waiting) -> int:
@@ -218,30 +216,6 @@ class Front:
             model = {"id": name, "object": "model", "created": 0, "owned_by": "hypic", "root": name}
             body = json.dumps({"object": "list", "data": [model]}).encode()
             return await connection.send_json(200, body)
-
-    async def _health(self, connection: Connection) -> int:
-        return await connection.send_json(200, b'{"status":"ok"}')
-
-    async def _openapi(self, connection: Connection) -> int:
-        return await connection.send_json(200, openapi.document(self._settings.names.model))
-
-    async def _accepting(self, connection: Connection) -> int:
-        self._check_accepting()
-        return await connection.send_json(200, b'{"status":"accepting"}')
-
-    def _check_accepting(self) -> None:
-        """Whether clients should be sent here, be it to hear that no engine is ready."""
-        if self._running.leaving:
-            raise errors.NotAcceptingError("the router is shutting down")
-        if not self._tools.store.known:
-            raise errors.NotAcceptingError("the router has not heard yet which engines there are")
-
-    async def _ready(self, connection: Connection) -> int:
-        self._check_accepting()
-        snapshot = self._tools.store.snapshot
-        if not candidates(snapshot, (), time.monotonic()):
-            raise errors.NoEngineError(nobody(snapshot, ()))
-        return await connection.send_json(200, b'{"status":"ready"}')
 
 
 def _request_id(request: Request) -> str:

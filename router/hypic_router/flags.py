@@ -11,7 +11,8 @@ from .core.score import POLICIES
 from .settings import Admitting, KubeApi, Limits, Settings
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
+    """The flags there are."""
     parser = argparse.ArgumentParser(
         prog="hypic-router",
         description="Sends each request to the engine that already holds its segments.",
@@ -23,7 +24,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--metrics-port", type=int, default=default.metrics_port, help="port of /metrics, /fleet")
     add("--model", required=True, help="served model name; part of every digest")
     add("--separator", default=DEFAULT_SEPARATOR, help="text that cuts segments")
-    add("--max-segments", type=int, default=DEFAULT_MAX_SEGMENTS, help="most segments a prompt")
+    add("--max-segments", type=int, default=DEFAULT_MAX_SEGMENTS, help="most of one prompt")
     add("--policy", choices=sorted(POLICIES), default=default.policy, help="how to choose")
     add("--engines", default="", help="engines as http://host:port,...; instead of --cluster")
     add("--prefill", default="", help="prefill engines as URL#bootstrap-port,...; with --decode")
@@ -38,28 +39,36 @@ def _parser() -> argparse.ArgumentParser:
     add("--api-keys", default="", help="file or mounted Secret with keys; without it none is asked")
     add("--otlp-collector", default="", help="send spans to http://host:4318")
     _add_limits(add)
-    add("--log-level", choices=("debug", "info", "warning", "error"), default=default.log_level)
+    add(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        default=default.log_level,
+        help="debug shows each choice",
+    )
     return parser
 
 
 def _add_limits(add: Callable[..., object]) -> None:
+    def limit(flag: str, most: float, words: str) -> None:
+        add(flag, type=type(most), default=most, help=f"{words} (default: %(default)g)")
+
     default, limits, admitting = Settings(Names("", "", 0)), Limits(), Admitting()
-    add("--max-body-mib", type=float, default=limits.body_bytes / (1 << 20), help="of a request")
-    add("--max-bodies-mib", type=float, default=limits.bodies_bytes / (1 << 20), help="of all")
-    add("--max-header-kib", type=float, default=limits.header_bytes / (1 << 10))
-    add("--body-timeout-s", type=float, default=limits.body_s, help="for a request body to arrive")
-    add("--connect-timeout-s", type=float, default=limits.connect_s, help="to reach an engine")
-    add("--first-byte-timeout-s", type=float, default=limits.first_byte_s, help="of a stream")
-    add("--answer-timeout-s", type=float, default=limits.answer_s, help="when not streamed")
-    add("--transfer-timeout-s", type=float, default=limits.transfer_s, help="prefill to decode")
-    add("--idle-timeout-s", type=float, default=limits.idle_s, help="between pieces of an answer")
-    add("--max-requests-per-engine", type=int, default=admitting.requests_per_engine)
-    add("--max-queued", type=int, default=admitting.most_queued, help="that wait for room")
-    add("--queue-timeout-s", type=float, default=admitting.queue_s, help="longest wait for room")
-    add("--hold-s", type=float, default=admitting.hold_s, help="longest wait for sleeping engines")
-    add("--max-held", type=int, default=admitting.most_held, help="that wait for those")
-    add("--unlisted-s", type=float, default=default.unlisted_s)
-    add("--shutdown-s", type=float, default=default.shutdown_s, help="for running requests to end")
+    limit("--max-body-mib", limits.body_bytes / (1 << 20), "of a request's body")
+    limit("--max-bodies-mib", limits.bodies_bytes / (1 << 20), "of all bodies under way")
+    limit("--max-header-kib", limits.header_bytes / (1 << 10), "of a request's line and headers")
+    limit("--body-timeout-s", limits.body_s, "for a request body to arrive")
+    limit("--connect-timeout-s", limits.connect_s, "to reach an engine")
+    limit("--first-byte-timeout-s", limits.first_byte_s, "to the first event of a stream")
+    limit("--answer-timeout-s", limits.answer_s, "for an answer that is not streamed")
+    limit("--transfer-timeout-s", limits.transfer_s, "from prefill's end to decode's first event")
+    limit("--idle-timeout-s", limits.idle_s, "between two pieces of an answer")
+    limit("--max-requests-per-engine", admitting.requests_per_engine, "at once, of this router")
+    limit("--max-queued", admitting.most_queued, "requests that wait for room")
+    limit("--queue-timeout-s", admitting.queue_s, "longest wait for room")
+    limit("--hold-s", admitting.hold_s, "longest wait for sleeping engines; 0: none")
+    limit("--max-held", admitting.most_held, "requests that wait for sleeping engines")
+    limit("--unlisted-s", default.unlisted_s, "at SIGTERM: how long new requests still come")
+    limit("--shutdown-s", default.shutdown_s, "then: for running requests to end")
 
 
 def _kube_api(
@@ -110,7 +119,7 @@ def _check_numbers(parser: argparse.ArgumentParser, args: argparse.Namespace) ->
 
 def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Settings:
     """The settings; a wrong flag ends the process with a message that names it."""
-    parser = _parser()
+    parser = command_line()
     args = parser.parse_args(argv)
     _check(parser, args)
     return Settings(

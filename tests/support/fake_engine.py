@@ -337,17 +337,11 @@ class FakeEngine:
         """Keeps the prompt's segments; returns the tokens of those that were there."""
         try:
             body = json.loads(request.body)
-        except ValueError:
+            said = [message["content"] for message in body.get("messages") or ()]
+        except (ValueError, TypeError, KeyError):  # an engine would refuse it
             return 0
-        text = (
-            body.get("text")
-            or body.get("prompt")
-            or "".join(
-                message["content"]
-                for message in body.get("messages") or ()
-                if isinstance(message.get("content"), str)
-            )
-        )
+        text = body.get("text") or body.get("prompt")
+        text = text or "".join(one for one in said if isinstance(one, str))
         if not isinstance(text, str) or not self.pic:
             return 0
         pieces = split(text, self.separator)[:-1]

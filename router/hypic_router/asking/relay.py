@@ -106,6 +106,8 @@ class Relay:
         except BaseException:
             reply.abort()
             raise
+        if problem is not None and self._told.counted:
+            self._tools.metrics.errors.labels(problem.code).inc()
         if problem is None:
             await reply.end()
         elif first.tail is None:

@@ -21,8 +21,8 @@ from ..core.workers import Address
 from ..settings import KubeApi
 
 WATCH_S = 240
-# A watch is closed by the server after its time; silence for longer means that it is dead.
-SILENCE_S = 270.0
+# Bookmarks come every minute: silence for longer means that the watch is dead.
+SILENCE_S = 90.0
 REQUEST_S = 10.0
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0

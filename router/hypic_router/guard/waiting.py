@@ -57,8 +57,7 @@ class Waiting(Caller):
 
     async def fail(self, error: RouterError) -> int:
         """Ends a stream that has begun with an error; returns the status that was sent."""
-        if self._reply is None:
-            raise error
+        assert self._reply is not None
         await self._reply.write(error_event(error.body))
         await self._reply.end()
         return HTTPStatus.OK

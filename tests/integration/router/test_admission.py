@@ -72,6 +72,7 @@ async def test_a_held_stream_whose_engines_do_not_wake_ends_with_one_error():
         events = [one for one in reply.events() if not one.startswith(b":")]
         assert (reply.status, reply.clean, len(events)) == (200, True, 1)
         assert json.loads(events[0])["error"]["code"] == "asleep"
+        assert await router.metric('hypic_router_errors_total{reason="asleep"}') == 1
 
 
 @pytest.mark.usefixtures("quick_heartbeats")

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+from collections import Counter
 
 import pytest
 
@@ -334,11 +335,20 @@ async def test_a_new_pod_of_an_old_name_starts_with_an_empty_cache(cluster):
     await eventually(empty)
 
 
-async def test_while_the_api_server_is_away_engines_are_served_and_changes_come_later(cluster):
+async def test_an_api_server_that_is_away_for_a_minute_costs_no_request(cluster):
+    async def seen(for_s):
+        statuses, until_s = Counter(), time.monotonic() + for_s
+        while time.monotonic() < until_s:
+            statuses[(await cluster.router.chat()).status] += 1
+            await asyncio.sleep(0.05)
+        return statuses
+
     cluster.door.shut()
-    assert len(await cluster.chosen()) == 2
-    cluster.annotate(0, "soon")
-    assert len(await cluster.chosen()) == 2
+    assert set(await seen(30)) == {200}
+    cluster.annotate(1, "soon")
+    await cluster.engines["127.0.0.2"].stop()  # which only the engine itself can show
+    assert set(await seen(30)) == {200}
+    assert sorted(await cluster.router.states()) == ["ready", "unready"]
     cluster.door.open = True
 
     async def drains():

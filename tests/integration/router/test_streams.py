@@ -82,6 +82,7 @@ async def test_a_stream_that_breaks_off_ends_with_one_error_event(router, engine
     error = parsed[-1]["error"]
     assert error["message"]
     assert error["code"] == "engine_broken"
+    assert await router.metric('hypic_router_errors_total{reason="engine_broken"}') == 1
 
 
 async def test_a_refusal_of_a_streamed_request_has_its_status_and_is_json(router, engine):
