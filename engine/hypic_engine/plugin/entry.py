@@ -75,10 +75,12 @@ class _Process:
         if settings.enabled:
             self._front = settings
             _install_front(settings)
+        configure = _serve_models
         if settings.caches:
             scheduler = _SchedulerProcess(settings)
             hooks.register_cache(BACKEND, scheduler.cache)
-            hooks.install(hooks.for_process(scheduler.configure))
+            configure = scheduler.configure
+        hooks.install(hooks.for_process(configure))
 
     @staticmethod
     def _install_routes(settings: Settings) -> None:
@@ -122,6 +124,13 @@ def _install_front(settings: Settings) -> None:
         hooks.install(hooks.for_openai(Chat(separator=settings.separator, marks=marks), usage))
 
 
+def _serve_models(*_: Any) -> None:
+    """In a scheduler process: what the models that we add need, with segments or without."""
+    from .runner.memory import value_buffer  # noqa: PLC0415
+
+    hooks.install(hooks.for_models(value_buffer))
+
+
 class _SchedulerProcess:
     """What one scheduler process holds; made when SGLang configures that process."""
 
@@ -131,6 +140,7 @@ class _SchedulerProcess:
 
     def configure(self, server_args: Any, gpu_id: int, tp_rank: int, *args: Any) -> None:
         """Before ``configure_scheduler_process``: install the scheduler's hooks."""
+        _serve_models()
         from .control import ControlServer  # noqa: PLC0415
         from .runner.forward import Forward  # noqa: PLC0415
         from .runner.memory import Memory  # noqa: PLC0415

@@ -109,6 +109,12 @@ def for_process(configure: Callable[..., Any]) -> list[Hook]:
     return [Hook(target, "BEFORE", configure, "install the scheduler's hooks")]
 
 
+def for_models(value_buffer: Callable[..., Any]) -> list[Hook]:
+    """In each scheduler process, whether it caches segments or not."""
+    target = "mem_cache.memory_pool.HybridLinearKVPool.get_value_buffer"
+    return [Hook(target, "AROUND", value_buffer, "Triton measures layer 0")]
+
+
 def for_scheduler(
     scheduling: "Scheduling", batching: "Batching", forward: "Forward", memory: "Memory"
 ) -> list[Hook]:
@@ -157,12 +163,6 @@ def for_scheduler(
             "AFTER",
             forward.position,
             "true positions",
-        ),
-        Hook(
-            "mem_cache.memory_pool.HybridLinearKVPool.get_value_buffer",
-            "AROUND",
-            memory.value_buffer,
-            "Triton measures layer 0",
         ),
         Hook(f"{runner}_forward_raw", "AROUND", forward.run, "carry the plan"),
         Hook(f"{graph}can_run_graph", "AROUND", forward.eager, "planned batches run eagerly"),
