@@ -49,7 +49,7 @@ def drain(base: str, *, deadline_s: float, key: str = "") -> str | None:
 
     Args:
         base: address of the engine.
-        deadline_s: seconds after which waiting ends.
+        deadline_s: seconds after which waiting ends; sooner when a drain began before.
         key: SGLang's admin key, or its API key; empty when the engine has none.
 
     Returns:
@@ -70,6 +70,8 @@ def drain(base: str, *, deadline_s: float, key: str = "") -> str | None:
                 return None
         else:
             order = None
+            if state["left_s"] is not None:
+                ends_at = min(ends_at, time.monotonic() + state["left_s"])
             if not (state["running"] or state["queued"] or state["transfers"]):
                 return None
             said = json.dumps(state)

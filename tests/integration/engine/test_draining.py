@@ -14,7 +14,14 @@ from ...support.engine_server import Engine
 from ...support.waiting import eventually
 from .prompts import documents, joined
 
-EMPTY = {"draining": False, "running": 0, "queued": 0, "transfers": 0, "oldest_s": 0.0}
+EMPTY = {
+    "draining": False,
+    "running": 0,
+    "queued": 0,
+    "transfers": 0,
+    "oldest_s": 0.0,
+    "left_s": None,
+}
 CHAT = {"model": "any", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2}
 SHORT = {"text": "Hello there", "sampling_params": {"temperature": 0, "max_new_tokens": 2}}
 
@@ -85,6 +92,22 @@ def test_what_runs_goes_on_to_its_end_and_is_counted_until_then(engine):
         eventually(lambda: drain(engine)[1]["running"] == 0, within_s=60)
     assert events[-1]["meta_info"]["finish_reason"]["type"] == "length"
     assert len(events[-1]["output_ids"]) == 120
+
+
+def test_an_order_during_a_drain_brings_its_end_nearer_and_never_puts_it_off(engine):
+    with draining(engine):
+        assert 50 < drain(engine, body={"deadline_s": 3600})[1]["left_s"] <= 60
+        assert 20 < drain(engine, body={"deadline_s": 30})[1]["left_s"] <= 30
+
+
+def test_the_command_of_prestop_ends_with_the_drain_that_began_before_it(engine):
+    command = [sys.executable, "-m", "hypic_engine.drain", "--url", engine.url]
+    with long_answer(engine, 400) as events, draining(engine):
+        assert drain(engine, body={"deadline_s": 0.1})[0] == 200
+        ended = subprocess.run([*command, "--deadline-s", "3600"], timeout=60, check=False)
+        assert ended.returncode == 1
+        assert drain(engine)[1]["running"] == 1
+    assert len(events[-1]["output_ids"]) == 400
 
 
 def test_a_draining_engine_is_not_ready_but_alive(engine):

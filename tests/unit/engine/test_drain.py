@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from hypic_engine.drain import main
 
-EMPTY = {"draining": True, "running": 0, "queued": 0, "transfers": 0, "oldest_s": 0.0}
+EMPTY = {"draining": True, "running": 0, "queued": 0, "transfers": 0, "oldest_s": 0, "left_s": 30}
 
 
 @contextmanager
@@ -54,6 +54,14 @@ def test_at_the_deadline_it_says_what_is_left(capsys):
     with answering((200, EMPTY | {"running": 3})) as (url, _):
         assert main(["--url", url, "--deadline-s", "0.2"]) == 1
     assert '"running": 3' in capsys.readouterr().err
+
+
+def test_it_waits_no_longer_than_a_drain_that_began_before_has_left(capsys):
+    nearly_over = EMPTY | {"running": 3, "left_s": 0.2}
+    over = EMPTY | {"running": 3, "left_s": -1.0}
+    with answering((200, nearly_over), (200, over)) as (url, _):
+        assert main(["--url", url, "--deadline-s", "3600"]) == 1
+    assert '"left_s": -1.0' in capsys.readouterr().err
 
 
 def test_a_key_is_read_from_a_mounted_file(tmp_path, capsys):

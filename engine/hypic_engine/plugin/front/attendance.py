@@ -66,9 +66,11 @@ class Attendance:
         return Inside(sum(n_requests for n_requests, _ in lines), oldest_s)
 
     def drain(self, deadline_s: float) -> None:
-        """Nobody new may come; the deadline is for people and for who asked."""
+        """Nobody new may come; the deadline is for who asked, and only ever comes nearer."""
+        left_s = self.drain_left_s
+        ends_in_s = deadline_s if left_s is None else min(deadline_s, left_s)
         draft = self._drain.with_suffix(f".{os.getpid()}")
-        draft.write_text(str(time.monotonic() + deadline_s))
+        draft.write_text(str(time.monotonic() + ends_in_s))
         draft.replace(self._drain)
 
     def resume(self) -> None:

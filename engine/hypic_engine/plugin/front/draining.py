@@ -32,7 +32,7 @@ class Draining:
         self._scheduler = scheduler
 
     async def begin(self, request: Request) -> Any:
-        """Take no new requests until `end`; those inside go on."""
+        """Take no new requests until `end`; those inside go on, to the nearest deadline asked."""
         try:
             deadline_s = _deadline_s(await replies.fields_of(request))
         except RequestError as error:
@@ -46,15 +46,17 @@ class Draining:
         return await self.state()
 
     async def state(self) -> Any:
-        """What is still inside; a request counts until its answer has left this process."""
+        """What is still inside, until its answer has left this process, and for how long."""
         inside, load = self._attendance.inside(), await self._scheduler()
         queued = min(inside.n_requests, load.get("queued", 0))
+        left_s = self._attendance.drain_left_s
         return replies.json_of(
             {
-                "draining": self._attendance.drain_left_s is not None,
+                "draining": left_s is not None,
                 "running": inside.n_requests - queued,
                 "queued": queued,
                 "transfers": load.get("transfers", 0),
                 "oldest_s": round(inside.oldest_s, 1),
+                "left_s": None if left_s is None else round(left_s, 1),
             }
         )
