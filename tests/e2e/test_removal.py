@@ -5,7 +5,15 @@ import time
 import pytest
 
 from .spare import SPARE, install
-from .world import OPERATOR, OPERATOR_NAMESPACE, children, manifest, until, wait_until_ready
+from .world import (
+    OPERATOR,
+    OPERATOR_NAMESPACE,
+    children,
+    engines,
+    manifest,
+    until,
+    wait_until_ready,
+)
 
 WITHIN_S = 60
 
@@ -15,6 +23,20 @@ def serving(world, spare_kubectl):
     """The spare cluster, serving."""
     install(world, world.image("engine"), test_timeout_s=120)
     wait_until_ready(spare_kubectl, SPARE, within_s=600)
+    return spare_kubectl
+
+
+@pytest.fixture
+def loading(world, spare_kubectl):
+    """The spare cluster, its engine's process begun and its model not loaded."""
+    install(world, world.image("engine"), test_timeout_s=120)
+
+    def begun():
+        (pod,) = engines(spare_kubectl, SPARE)
+        (state,) = spare_kubectl.get("pod", pod)["status"]["containerStatuses"]
+        return "running" in state["state"] and not state["started"]
+
+    until(begun, within_s=120, what="the engine loads")
     return spare_kubectl
 
 
@@ -46,6 +68,11 @@ def assert_all_goes(kubectl, cluster, *how):
 @pytest.mark.usefixtures("operator_away")
 def test_a_serving_cluster_goes_although_the_operator_is_away(serving):
     assert_all_goes(serving, SPARE)
+
+
+def test_engines_that_still_load_go_at_once_and_not_after_the_time_for_streams(loading):
+    assert loading.get("hypiccluster", SPARE)["spec"]["drain"]["timeoutSeconds"] >= WITHIN_S
+    assert_all_goes(loading, SPARE)
 
 
 @pytest.mark.parametrize("cascade", ["foreground", "background"])

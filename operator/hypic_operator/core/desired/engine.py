@@ -116,6 +116,8 @@ def _pod_spec(cluster: HypicCluster, name: RoleName, policy: Policy, image: str)
         "serviceAccountName": names.engine_account(cluster),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
+        # Else the engine is process 1, to which a request to stop is nothing while it still loads.
+        "shareProcessNamespace": True,
         "terminationGracePeriodSeconds": pod.grace_s(cluster),
         "securityContext": weights.security(cluster),
         "containers": [made],
