@@ -32,9 +32,10 @@ def loading(world, spare_kubectl):
     install(world, world.image("engine"), test_timeout_s=120)
 
     def begun():
-        (pod,) = engines(spare_kubectl, SPARE)
-        (state,) = spare_kubectl.get("pod", pod)["status"]["containerStatuses"]
-        return "running" in state["state"] and not state["started"]
+        for pod in engines(spare_kubectl, SPARE):
+            (state,) = spare_kubectl.get("pod", pod)["status"].get("containerStatuses", [{}])
+            return "running" in state.get("state", {}) and not state["started"]
+        return False
 
     until(begun, within_s=120, what="the engine loads")
     return spare_kubectl

@@ -66,6 +66,7 @@ def long_answer(server, n_tokens):
     eventually(lambda: drain(server)[1]["running"] == 1)
     yield events
     thread.join()
+    eventually(lambda: drain(server)[1]["running"] == 0)
 
 
 def test_an_engine_that_does_not_drain_says_so(engine):
@@ -102,12 +103,12 @@ def test_an_order_during_a_drain_brings_its_end_nearer_and_never_puts_it_off(eng
 
 def test_the_command_of_prestop_ends_with_the_drain_that_began_before_it(engine):
     command = [sys.executable, "-m", "hypic_engine.drain", "--url", engine.url]
-    with long_answer(engine, 400) as events, draining(engine):
+    with long_answer(engine, 200) as events, draining(engine):
         assert drain(engine, body={"deadline_s": 0.1})[0] == 200
         ended = subprocess.run([*command, "--deadline-s", "3600"], timeout=60, check=False)
         assert ended.returncode == 1
         assert drain(engine)[1]["running"] == 1
-    assert len(events[-1]["output_ids"]) == 400
+    assert len(events[-1]["output_ids"]) == 200
 
 
 def test_a_draining_engine_is_not_ready_but_alive(engine):
