@@ -12,15 +12,16 @@ import threading
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from http import HTTPStatus
 
 import aiohttp
 import kopf
 import prometheus_client
 
-from . import cluster, connection, handlers, health, leader
+from . import cluster, connection, handlers, health, leader, secret
 from . import settings as configuration
-from .errors import ClusterError, OperatorError
+from .errors import ClusterError, OperatorError, UnavailableError
 from .metrics import Metrics
 from .pods.calling import Caller
 from .pods.drainer import Drainer
@@ -32,7 +33,7 @@ from .wakeups import Wakeups
 
 logger = logging.getLogger(__name__)
 
-WAIT_FOR_KIND_S = 2.0
+PAUSE_S = 2.0
 
 
 async def run(
@@ -57,9 +58,14 @@ async def run(
         connection.Connection(reached_by) as link,
     ):
         api = cluster.Cluster(link, metrics)
+        stop = stop or asyncio.Event()
+        settings = await _with_secret(settings, link, stop)
         wakeups = Wakeups()
         answers = Answers(
-            prober or HttpProber(session), wakeups.wake, metrics, period_s=settings.probe_period_s
+            prober or HttpProber(session, secret=settings.policy.secret),
+            wakeups.wake,
+            metrics,
+            period_s=settings.probe_period_s,
         )
         caller = Caller(session)
         meter = Meter(caller, wakeups.wake)
@@ -73,13 +79,34 @@ async def run(
             await answers.close()
             await meter.close()
 
-        stop, stopped = stop or asyncio.Event(), False
+        stopped = False
         _heed_signals(stop)
         candidate = _candidate(settings, link)
         async with leader.leading(candidate, stop, wakeups.end) as leads:
             while leads and not stopped and await _kind_is_served(api, stop):
                 registry = handlers.registry(wakeups.wake, close, reached_by)
                 stopped = await _watch(settings, registry, api, stop)
+
+
+async def _with_secret(
+    settings: Settings, link: connection.Connection, stop: asyncio.Event
+) -> Settings:
+    """The settings with what keys are made of, as soon as the API server tells it."""
+    _heed_signals(stop)
+    while settings.key_secret and not stop.is_set():
+        try:
+            found = await secret.kept(link, settings.key_secret)
+        except UnavailableError as error:
+            logger.warning("Secret %s: %s", settings.key_secret, error)
+            await _pause(stop)
+        else:
+            return replace(settings, policy=replace(settings.policy, secret=found))
+    return settings
+
+
+async def _pause(stop: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), PAUSE_S)
 
 
 def _candidate(settings: Settings, link: connection.Connection) -> leader.Leader | None:
@@ -130,8 +157,7 @@ async def _kind_is_served(api: cluster.Cluster, stop: asyncio.Event) -> bool:
                 "The API server does not serve HypicCluster and HypicRole; waiting for it"
             )
         told = True
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), WAIT_FOR_KIND_S)
+        await _pause(stop)
     return False
 
 

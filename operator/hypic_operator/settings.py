@@ -23,6 +23,7 @@ class Settings:
         namespaces: where it works; empty for the whole cluster.
         policy: what HypicClusters get and may have.
         lease: namespace/name of the Lease that the one who acts must hold; empty for none.
+        key_secret: namespace/name of the Secret with what its keys are made of; empty for none.
         metrics_port: of Prometheus metrics; 0 for none.
         health_port: of /healthz; 0 for none.
         probe_period_s: how often a token is asked for at rest.
@@ -36,6 +37,7 @@ class Settings:
     policy: Policy
     namespaces: tuple[str, ...] = ()
     lease: str = ""
+    key_secret: str = ""
     metrics_port: int = 9_090
     health_port: int = 8_080
     probe_period_s: float = 60.0
@@ -58,6 +60,7 @@ def parser() -> argparse.ArgumentParser:
     add("--image-pull-policy", help="where the spec does not say (IfNotPresent)")
     add("--allow-host-path", action="store_true", default=None, help="let folders of nodes be used")
     add("--lease", help="NAMESPACE/NAME of the Lease that the one of several operators holds")
+    add("--key-secret", help="NAMESPACE/NAME of a Secret, to keep what its keys are made of")
     add("--metrics-port", help="of Prometheus metrics; 0 for none (9090)")
     add("--health-port", help="of GET /healthz; 0 for none (8080)")
     add("--probe-period-s", help="how often a token is asked for at rest (60)")
@@ -99,6 +102,7 @@ def settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settin
         policy,
         tuple(dict.fromkeys(namespaces)),
         lease=_place("lease", value("lease", "")),
+        key_secret=_place("key_secret", value("key_secret", "")),
         metrics_port=int(_number("metrics_port", value("metrics_port", "9090"), least=0)),
         health_port=int(_number("health_port", value("health_port", "8080"), least=0)),
         probe_period_s=_number("probe_period_s", value("probe_period_s", "60"), least=1),

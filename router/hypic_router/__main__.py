@@ -56,7 +56,7 @@ def _guard(chosen: Settings, store: FleetStore) -> Guard:
     store.on_change = admission.wake
     if not chosen.api_keys:
         return Guard(None, admission)
-    keys = Keys(chosen.api_keys)
+    keys = Keys(chosen.api_keys, more=chosen.api_key_digests)
     keys.look()
     return Guard(keys, admission)
 

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from hypic_engine.contract.segments import DEFAULT_MAX_SEGMENTS, DEFAULT_SEPARATOR
@@ -37,6 +38,7 @@ def command_line() -> argparse.ArgumentParser:
     add("--kube-ca-file", default=None, help="authority of --kube-api")
     add("--cors-origin", action="append", default=[], help="allow this origin; '*' for any")
     add("--api-keys", default="", help="file or mounted Secret with keys; without it none is asked")
+    add("--api-key-digest", action="append", default=[], help="SHA-256 in hex of one more key")
     add("--otlp-collector", default="", help="send spans to http://host:4318")
     _add_limits(add)
     add(
@@ -104,6 +106,15 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
             if not url.startswith(("http://", "https://")):
                 parser.error(f"--{flag}: {url!r} must begin with http:// or https://")
     _check_numbers(parser, args)
+    _check_keys(parser, args)
+
+
+def _check_keys(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    if args.api_key_digest and not args.api_keys:
+        parser.error("--api-key-digest needs --api-keys")
+    for digest in args.api_key_digest:
+        if not re.fullmatch("[0-9a-f]{64}", digest):
+            parser.error(f"--api-key-digest: {digest!r} must be 64 hexadecimal digits")
 
 
 def _check_numbers(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
@@ -137,6 +148,7 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Setti
         kube_api=_kube_api(parser, args, environ) if args.cluster else None,
         cors_origins=tuple(args.cors_origin),
         api_keys=args.api_keys,
+        api_key_digests=tuple(args.api_key_digest),
         otlp_collector=args.otlp_collector.rstrip("/"),
         unlisted_s=args.unlisted_s,
         shutdown_s=args.shutdown_s,

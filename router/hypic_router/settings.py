@@ -107,6 +107,7 @@ class Settings:
     kube_api: KubeApi | None = None
     cors_origins: tuple[str, ...] = ()
     api_keys: str = ""
+    api_key_digests: tuple[str, ...] = ()
     otlp_collector: str = ""
     unlisted_s: float = 3.0
     shutdown_s: float = 60.0

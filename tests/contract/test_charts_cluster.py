@@ -31,7 +31,7 @@ WHOLE = {
     *(("modelCache", name) for name in ("pvc", "node")),
     *(("prefill", name) for name in ("scaling", "template")),
     ("decode",),
-    *(("router", name) for name in ("ingress", "gateway", "template")),
+    *(("router", name) for name in ("apiKeysSecretRef", "ingress", "gateway", "template")),
 }
 
 

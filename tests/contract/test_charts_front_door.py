@@ -17,7 +17,7 @@ TOKEN = {"choices": [{"text": ""}], "usage": {"completion_tokens": 1}}
 
 @contextmanager
 def front_door(
-    *answers: tuple[int, object], models: object = MODELS
+    *answers: tuple[int, object], models: object = MODELS, key: str = ""
 ) -> Iterator[tuple[str, list[tuple[str, object]]]]:
     """A server that gives these answers in order, the last for ever; address and requests."""
     left = list(answers)
@@ -33,6 +33,8 @@ def front_door(
             self._answer(*(left.pop(0) if len(left) > 1 else left[0]))
 
         def _answer(self, status: int, answer: object) -> None:
+            if key and self.headers["Authorization"] != f"Bearer {key}":
+                status, answer = 401, {"error": {"message": "no such key"}}
             content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
@@ -52,14 +54,14 @@ def front_door(
             thread.join()
 
 
-def ask(host: str, timeout_s: float = 20.0) -> subprocess.CompletedProcess[str]:
+def ask(host: str, timeout_s: float = 20.0, **more: str) -> subprocess.CompletedProcess[str]:
     """Runs the rendered pod's own command against an address."""
     values = ROOT / "charts" / "hypic-cluster" / "ci" / "one-machine-values.yaml"
     (container,) = render("hypic-cluster", values).one("Pod")["spec"]["containers"]
     assert container["command"] == ["python3", "-c"]
     environment = {item["name"]: item["value"] for item in container["env"]}
     environment |= {"HOST": host, "TIMEOUT_S": str(timeout_s), "PAUSE_S": "0.05"}
-    environment["PATH"] = os.environ["PATH"]
+    environment |= {"PATH": os.environ["PATH"]} | more
     command = [sys.executable, "-c", *container["args"]]
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=60, check=False
@@ -73,6 +75,25 @@ def test_one_token_is_success_and_the_request_is_a_users():
     ((path, body),) = seen
     assert path == "/v1/completions"
     assert (body["model"], body["max_tokens"]) == ("tiny-qwen3.5", 1)
+
+
+def test_the_first_key_of_a_mounted_secret_is_sent(tmp_path):
+    (tmp_path / "..data").mkdir()
+    (tmp_path / "clients").write_text("# team search\n\n sk-1 \nsk-2\n")
+    with front_door((200, TOKEN), key="sk-1") as (host, _):
+        assert ask(host, KEYS=str(tmp_path)).returncode == 0
+        without = ask(host)
+    assert without.returncode != 0
+    assert "no such key" in without.stderr
+
+
+def test_the_pod_of_a_cluster_with_keys_has_them_mounted_where_it_looks():
+    values = ROOT / "charts" / "hypic-cluster" / "ci" / "every-value-values.yaml"
+    spec = render("hypic-cluster", values).one("Pod")["spec"]
+    (volume,), (container,) = spec["volumes"], spec["containers"]
+    (mount,) = container["volumeMounts"]
+    assert volume == {"name": mount["name"], "secret": {"secretName": "clients"}}
+    assert {"name": "KEYS", "value": mount["mountPath"]} in container["env"]
 
 
 def test_a_cluster_that_is_starting_is_waited_for():

@@ -139,8 +139,12 @@ def test_the_lease_is_in_the_operators_own_namespace_with_rights_for_it_and_no_m
     rendered = render(CHART, *files)
     (role,) = (role for role in rendered.of("Role") if role["metadata"]["name"].endswith("-lease"))
     rights = ROOT / "tests" / "data" / "operator" / "lease_rights.yaml"
-    assert role["rules"] == yaml.safe_load(rights.read_text())
     deployment = rendered.one("Deployment")["metadata"]
+    name = f"{deployment['name']}-keys"
+    assert role["rules"] == yaml.safe_load(rights.read_text().replace("hypic-operator-keys", name))
+    assert arguments(rendered)["--key-secret"] == f"{deployment['namespace']}/{name}"
+    (secret,) = rendered.of("Secret")
+    assert (secret["metadata"]["name"], secret.get("data")) == (name, None)
     assert role["metadata"]["namespace"] == deployment["namespace"]
     assert arguments(rendered)["--lease"] == f"{deployment['namespace']}/{deployment['name']}"
 

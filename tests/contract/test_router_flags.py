@@ -1,10 +1,11 @@
 """What the operator renders for routers is what a router understands, listens on and answers."""
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
 
-from hypic_operator.core import names
+from hypic_operator.core import names, serving
 from hypic_operator.core.api.front import Policy
 from hypic_operator.core.desired import router
 from hypic_router import flags
@@ -12,6 +13,7 @@ from hypic_router.core.pods import CLUSTER_LABEL, REVISION_LABEL, ROLE_LABEL
 from hypic_router.core.prompt import Names
 from hypic_router.core.score import POLICIES
 from hypic_router.core.workers import Role
+from hypic_router.guard.keys import Keys
 from hypic_router.wire import server
 
 from ..support import resources
@@ -21,10 +23,10 @@ from ..support.wire import ask
 IN_A_POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
 
-def rendered(**spec):
+def rendered(policy=resources.POLICY, **spec):
     """The router's pod as the operator renders it."""
     cluster = resources.cluster(namespace="demo-ns", **spec)
-    return router.deployment(cluster, resources.POLICY)["spec"]["template"]["spec"]
+    return router.deployment(cluster, policy)["spec"]["template"]["spec"]
 
 
 def command(**spec):
@@ -46,6 +48,27 @@ def test_the_operators_command_is_understood():
     assert chosen.shutdown_s == 7
     assert chosen.kube_api is not None
     assert chosen.kube_api.url == "https://10.0.0.1:443"
+
+
+def test_the_operators_own_key_opens_its_routers():
+    policy = replace(resources.POLICY, secret="s")
+    router_spec = {"apiKeysSecretRef": {"name": "clients"}}
+    pod = rendered(policy, router=router_spec)
+    (container,), (*_, volume) = pod["containers"], pod["volumes"]
+    chosen = flags.parse(container["args"], IN_A_POD)
+    assert volume == {"name": "api-keys", "secret": {"secretName": "clients"}}
+    assert container["volumeMounts"][-1]["mountPath"] == chosen.api_keys
+    keys = Keys(chosen.api_keys, more=chosen.api_key_digests)
+    assert keys.admit(f"Bearer {serving.front_key('s', 'uid-1')}")
+    assert not keys.admit(f"Bearer {serving.front_key('s', 'uid-2')}")
+
+
+@pytest.mark.parametrize("digests", [["a" * 64], ["xyz", "--api-keys", "keys"]])
+def test_a_digest_that_cannot_be_or_stands_alone_is_refused(digests, capsys):
+    given = ["--model", "m", "--engines", "http://e:1", "--api-key-digest", *digests]
+    with pytest.raises(SystemExit):
+        flags.parse(given, {})
+    assert "--api-key-digest" in capsys.readouterr().err
 
 
 def test_the_operators_routers_look_where_its_engines_are():

@@ -17,6 +17,7 @@ from local.demo.install import NAME, admit
 from local.demo.kube import Kubectl
 from local.errors import FailedError
 
+from .spare import KEY, KEYS, SPARE_NAMESPACE
 from .world import (
     CLUSTER_LABEL,
     OPERATOR_NAMESPACE,
@@ -30,7 +31,6 @@ from .world import (
 )
 
 DEMO_NAMESPACE = "hypic-e2e-demo"
-SPARE_NAMESPACE = "hypic-e2e"
 # The first demo on a machine may have to build its tools.
 FIRST_DEMO_S = 3_000.0
 OPERATOR_POD = "app.kubernetes.io/component=operator"
@@ -125,5 +125,6 @@ def spare_kubectl(world: World, first_demo: Demo) -> Iterator[Kubectl]:
     kubectl = world.kubectl(SPARE_NAMESPACE)
     admit(kubectl, SPARE_NAMESPACE)
     local("publish", SPARE_NAMESPACE)
+    kubectl.run("create", "secret", "generic", KEYS, f"--from-literal=team={KEY}")
     yield kubectl
     _remove(world, SPARE_NAMESPACE)

@@ -2,10 +2,12 @@
 
 import subprocess
 
-from .conftest import SPARE_NAMESPACE
 from .world import ROOT, World
 
+SPARE_NAMESPACE = "hypic-e2e"
 SPARE = "spare"
+KEYS = "clients"
+KEY = "sk-of-a-client"
 VALUES = ROOT / "charts" / "hypic-cluster" / "ci" / "one-machine-values.yaml"
 
 
@@ -14,6 +16,7 @@ def values(world: World, engine_image: str, *, test_timeout_s: int) -> list[str]
     given = {
         "prefill.replicas": 1,
         "router.replicas": 1,
+        "router.apiKeysSecretRef.name": KEYS,
         "prefill.template.engine.image": engine_image,
         "test.image.repository": "localhost/hypic/router",
         "test.image.tag": world.tag,

@@ -2,10 +2,10 @@
 
 import json
 
+import httpx
 import pytest
 
-from .conftest import SPARE_NAMESPACE
-from .spare import SPARE, install, values
+from .spare import KEY, SPARE, SPARE_NAMESPACE, install, values
 from .world import condition, engines, until, wait_until_ready
 
 MISSING = "localhost/hypic/engine:no-such-tag"
@@ -64,6 +64,17 @@ def test_helm_test_passes_when_a_token_comes(world):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "ok: tiny-qwen3.5 answered with a token" in done.stdout
     assert "Warning" not in done.stderr
+
+
+def test_only_who_has_a_key_is_answered_and_the_operator_has_one_of_its_own(corrected):
+    address = corrected.get("service", SPARE)["spec"]["clusterIP"]
+    url = f"http://{address}/v1/models"
+    codes = [
+        httpx.get(url, headers={"Authorization": f"Bearer {key}"}, trust_env=False).status_code
+        for key in ("", "sk-wrong", KEY)
+    ]
+    assert codes == [401, 401, 200]
+    assert condition(corrected, SPARE, "Serving")["status"] == "True"
 
 
 def test_helm_test_fails_for_a_model_that_is_not_served(world, corrected):

@@ -6,7 +6,8 @@ from local.demo.install import NAME
 from local.shell import attempt
 
 from ..support.pod_security import violations
-from .conftest import DEMO_NAMESPACE, SPARE_NAMESPACE
+from .conftest import DEMO_NAMESPACE
+from .spare import SPARE_NAMESPACE
 from .world import OPERATOR_NAMESPACE, engines, routers
 
 PROFILE = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}

@@ -33,6 +33,7 @@ PATHS = {
     "PodDisruptionBudget": ("apis/policy/v1", "poddisruptionbudgets"),
     "Pod": ("api/v1", "pods"),
     "Event": ("api/v1", "events"),
+    "Secret": ("api/v1", "secrets"),
     "ResourceQuota": ("api/v1", "resourcequotas"),
     "HypicCluster": ("apis/serving.hypic.dev/v1alpha1", "hypicclusters"),
     "HTTPRoute": ("apis/gateway.networking.k8s.io/v1", "httproutes"),

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 PAUSE_S = 2.0
@@ -17,13 +18,24 @@ NOBODY = 0
 WORTH_WAITING = frozenset({NOBODY, 429, 500, 502, 503, 504})
 
 
+def headers() -> dict[str, str]:
+    """What each request says of itself: the first key of the folder KEYS, where there is one."""
+    kind = {"Content-Type": "application/json"}
+    folder = os.environ.get("KEYS")
+    if folder is None:
+        return kind
+    files = (each for each in sorted(Path(folder).iterdir()) if not each.name.startswith("."))
+    lines = (line.strip() for each in files for line in each.read_text().splitlines())
+    key = next((line for line in lines if line and not line.startswith("#")), "")
+    return kind | {"Authorization": f"Bearer {key}"}
+
+
 def ask(host: str, path: str, body: object, timeout_s: float) -> tuple[int, str]:
     """The status and body of one answer; status 0 when nobody answered. No body means GET."""
     connection = http.client.HTTPConnection(host, timeout=timeout_s)
     try:
         content = None if body is None else json.dumps(body)
-        headers = {"Content-Type": "application/json"}
-        connection.request("GET" if content is None else "POST", path, content, headers)
+        connection.request("GET" if content is None else "POST", path, content, headers())
         answer = connection.getresponse()
         return answer.status, answer.read().decode("utf-8", "replace")
     except (OSError, http.client.HTTPException) as error:

@@ -5,7 +5,7 @@ Does not know the schema's own limits; what it refuses is told in a condition, n
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from .api import Fields, HypicCluster, Role, RoleName
@@ -67,6 +67,7 @@ class Policy:
         pull_policy: when images are pulled, where the spec does not say.
         allow_host_path: whether folders of nodes may be mounted.
         operator_namespace: where the operator runs; empty for unknown.
+        secret: of which its keys for front doors are made; empty for none.
     """
 
     router_image: str
@@ -74,6 +75,7 @@ class Policy:
     pull_policy: str = "IfNotPresent"
     allow_host_path: bool = False
     operator_namespace: str = ""
+    secret: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 Does not ask; the shell's prober does.
 """
 
+import hashlib
+import hmac
 from dataclasses import dataclass, replace
 
 RETRY_S = 2.0
@@ -44,6 +46,21 @@ class Record:
         """The record with one more answer."""
         failures = 0 if answer.token else self.failures + 1
         return replace(self, answer=answer, asked_s=now_s, failures=failures, asked_of=ready)
+
+
+def front_key(secret: str, uid: str) -> str:
+    """The operator's own key for the front door of one cluster, which no other cluster can guess.
+
+    Args:
+        secret: what the operator alone knows.
+        uid: the HypicCluster's.
+    """
+    return hmac.new(secret.encode(), uid.encode(), hashlib.sha256).hexdigest()
+
+
+def digest(key: str) -> str:
+    """What routers are given of that key: enough to know it again, and of no use to ask with."""
+    return hashlib.sha256(key.encode()).hexdigest()
 
 
 def due_in_s(record: Record, *, ready: frozenset[str], now_s: float, period_s: float) -> float:

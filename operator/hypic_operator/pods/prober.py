@@ -33,24 +33,34 @@ class HttpProber:
 
     Args:
         session: what it sends with.
+        secret: of which its keys are made; empty for none.
         timeout_s: how long it waits; a busy engine may take its time.
     """
 
-    def __init__(self, session: aiohttp.ClientSession, *, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self, session: aiohttp.ClientSession, *, secret: str = "", timeout_s: float = 30.0
+    ) -> None:
         self._session = session
+        self._secret = secret
         self._timeout_s = timeout_s
 
     async def ask(self, cluster: HypicCluster) -> Answer:
         """What the request ended with."""
         url = f"{names.url(cluster)}/v1/completions"
-        return await self.ask_at(url, cluster.spec.model.name)
+        asks_for_keys = cluster.spec.router.api_keys_secret_ref is not None
+        own = serving.front_key(self._secret, cluster.metadata.uid)
+        key = own if asks_for_keys and self._secret else ""
+        return await self.ask_at(url, cluster.spec.model.name, key=key)
 
-    async def ask_at(self, url: str, model: str) -> Answer:
+    async def ask_at(self, url: str, model: str, *, key: str = "") -> Answer:
         """The same for any address."""
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
         body = {"model": model, "prompt": "Hello", "max_tokens": 1, "temperature": 0}
         timeout = aiohttp.ClientTimeout(total=self._timeout_s)
         try:
-            async with self._session.post(url, json=body, timeout=timeout) as response:
+            async with self._session.post(
+                url, json=body, headers=headers, timeout=timeout
+            ) as response:
                 return _answer(response.status, await response.text())
         except TimeoutError:
             words = (

@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import hmac
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 
 LOOK_EVERY_S = 1.0
@@ -16,10 +17,16 @@ log = logging.getLogger(__name__)
 
 
 class Keys:
-    """The keys that are valid now."""
+    """The keys that are valid now.
 
-    def __init__(self, path: str) -> None:
+    Args:
+        path: the file or folder.
+        more: digests in hex of keys that are always valid.
+    """
+
+    def __init__(self, path: str, *, more: Iterable[str] = ()) -> None:
         self._path = Path(path)
+        self._more = frozenset(bytes.fromhex(digest) for digest in more)
         self._digests: frozenset[bytes] | None = None
 
     async def follow(self) -> None:
@@ -48,7 +55,7 @@ class Keys:
         """
         scheme, _, key = authorization.partition(" ")
         given, known = _digest(key.strip()), False
-        for digest in self._digests or ():
+        for digest in self._more | (self._digests or frozenset()):
             known |= hmac.compare_digest(given, digest)
         return known and scheme.lower() == "bearer"
 

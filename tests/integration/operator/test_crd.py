@@ -142,6 +142,7 @@ RULES = [
     ("spec.router.replicas", 64, 65, "router.replicas"),
     ("spec.router.policy", "least_load", "random", "router.policy"),
     ("spec.router", {"ingress": {"host": "a.b"}}, {"ingress": {"host": "A_b"}}, "host"),
+    ("spec.router.apiKeysSecretRef", {"name": "keys"}, {}, "apiKeysSecretRef.name"),
     ("spec.router", {"gateway": GATEWAY}, {"gateway": {"parentRefs": []}}, "parentRefs"),
     (
         "spec.router",

@@ -30,17 +30,19 @@ class Door:
     hangs: bool = False
     patience_s: float = 10.0
     asked: list[Any] = field(default_factory=list)
+    keys: list[str | None] = field(default_factory=list)
 
     async def answer(self, request: web.Request) -> web.Response:
         self.asked.append(await request.json())
+        self.keys.append(request.headers.get("Authorization"))
         if self.hangs:
             await asyncio.Event().wait()
         return web.Response(status=self.status, text=self.body)
 
-    async def ask(self) -> Answer:
+    async def ask(self, *, key: str = "") -> Answer:
         async with aiohttp.ClientSession() as session:
             prober = HttpProber(session, timeout_s=self.patience_s)
-            return await prober.ask_at(f"{self.url}/v1/completions", "tiny")
+            return await prober.ask_at(f"{self.url}/v1/completions", "tiny", key=key)
 
 
 @pytest.fixture
@@ -61,6 +63,12 @@ async def test_a_token_is_one_that_the_engine_counted(door: Door) -> None:
     assert answer.token
     assert door.asked[0]["max_tokens"] == 1
     assert door.asked[0]["model"] == "tiny"
+
+
+async def test_a_key_is_sent_where_the_door_asks_for_one(door: Door) -> None:
+    await door.ask()
+    await door.ask(key="k")
+    assert door.keys == [None, "Bearer k"]
 
 
 @pytest.mark.parametrize("body", ["{}", "<html>", '{"usage": {"completion_tokens": 0}}', "[]"])

@@ -164,8 +164,10 @@ def test_every_right_is_used_and_every_request_allowed(whole: ApiServer) -> None
         metrics_port=0,
         health_port=0,
         lease="rights/operator",
+        key_secret="rights/hypic-operator-keys",
         kubeconfig=str(whole.kubeconfig(apiserver.OPERATOR)),
     )
+    namespace.create({"kind": "Secret", "metadata": {"name": "hypic-operator-keys"}})
     with RunningOperator(settings, PlayedProber()) as operator:
         namespace.create(resources.manifest(**SPEC))
         eventually(lambda: len(namespace.sets("demo")) == 2)

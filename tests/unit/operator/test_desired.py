@@ -6,13 +6,14 @@ the difference before committing it, for a changed StatefulSet reaches every eng
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from hypic_operator.core import desired, names
+from hypic_operator.core import desired, names, serving
 from hypic_operator.core.api import HypicCluster
 from hypic_operator.core.desired import container, engine, router
 from hypic_operator.core.difference import Manifest
@@ -65,7 +66,7 @@ FULL: dict[str, Any] = {
             },
         },
     },
-    "router": {"replicas": 1, "policy": "least_load"},
+    "router": {"replicas": 1, "policy": "least_load", "apiKeysSecretRef": {"name": "clients"}},
 }
 PAIR: dict[str, Any] = {
     "model": {
@@ -95,6 +96,18 @@ def rendered(case: str) -> str:
 @pytest.mark.parametrize("case", CASES)
 def test_the_children_are_those_of_the_golden_file(case: str) -> None:
     assert rendered(case) == (GOLDEN / f"{case}.yaml").read_text()
+
+
+def test_routers_with_keys_know_the_operators_own_by_its_digest_and_no_manifest_holds_it() -> None:
+    policy = replace(resources.POLICY, secret="s")
+    cluster = resources.cluster(router={"apiKeysSecretRef": {"name": "clients"}})
+    key = serving.front_key("s", "uid-1")
+    text = json.dumps(desired.children(cluster, policy, Observed()))
+    assert serving.digest(key) in text
+    assert key not in text
+    assert "clients" in text
+    without = json.dumps(desired.children(resources.cluster(), policy, Observed()))
+    assert "api-key" not in without
 
 
 def test_the_revision_follows_what_engines_do_and_nothing_else() -> None:
@@ -164,7 +177,7 @@ def test_a_model_at_the_root_of_its_claim_needs_no_sub_path() -> None:
 def test_a_separator_reaches_the_process_as_it_is_written() -> None:
     cluster = resources.cluster(pic={"separator": "--$(HOME)$"})
     assert "--pic-separator-str=--$$(HOME)$$" in container.arguments(cluster, "prefill")
-    assert "--separator=--$$(HOME)$$" in router.arguments(cluster)
+    assert "--separator=--$$(HOME)$$" in router.arguments(cluster, resources.POLICY)
 
 
 @pytest.mark.parametrize("case", CASES)

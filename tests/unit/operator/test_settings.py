@@ -54,6 +54,7 @@ def test_a_switch_is_set_by_its_flag() -> None:
         ({"HYPIC_ROUTER_IMAGE": "r", "HYPIC_LOG_LEVEL": "loud"}, "--log-level"),
         ({"HYPIC_ROUTER_IMAGE": "r", "HYPIC_LOG_FORMAT": "xml"}, "--log-format"),
         ({"HYPIC_ROUTER_IMAGE": "r", "HYPIC_LEASE": "operator"}, "NAMESPACE/NAME"),
+        ({"HYPIC_ROUTER_IMAGE": "r", "HYPIC_KEY_SECRET": "a/"}, "--key-secret"),
     ],
 )
 def test_a_value_that_cannot_work_is_named(environment: Mapping[str, str], words: str) -> None:

@@ -1,3 +1,5 @@
+import hashlib
+
 import pytest
 
 from hypic_router.guard.keys import Keys
@@ -53,6 +55,16 @@ def test_without_readable_keys_nobody_is_admitted(folder):
     assert not read(folder / "nothing").admit("Bearer ")
     (folder / "empty").write_text("\n")
     assert not read(folder / "empty").admit("Bearer ")
+
+
+def test_a_key_that_is_known_by_its_digest_is_valid_whatever_the_file_says(folder):
+    keys = Keys(str(folder / "nothing"), more=[hashlib.sha256(b"sk-operator").hexdigest()])
+    for _ in range(2):
+        keys.look()
+        assert keys.admit("Bearer sk-operator")
+        assert not keys.admit("Bearer sk-b")
+        (folder / "nothing").write_text("sk-c")
+    assert keys.admit("Bearer sk-c")
 
 
 def test_keys_never_reach_the_log(folder, caplog):

@@ -12,6 +12,12 @@ from .template import RouterTemplate
 Policy = Literal["segment", "least_load", "round_robin"]
 
 
+class SecretName(Frozen):
+    """A Secret of the namespace, all of it."""
+
+    name: str
+
+
 class Ingress(Frozen):
     """A host name of an ingress controller."""
 
@@ -34,6 +40,7 @@ class Router(Frozen):
 
     replicas: int = 2
     policy: Policy = "segment"
+    api_keys_secret_ref: SecretName | None = None
     ingress: Ingress | None = None
     gateway: Gateway | None = None
     template: RouterTemplate = RouterTemplate()

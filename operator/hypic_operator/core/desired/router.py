@@ -5,7 +5,7 @@ Does not know how the router chooses; it is told by its flags.
 
 from typing import Any
 
-from .. import names
+from .. import names, serving
 from ..api import HypicCluster
 from ..difference import Manifest
 from ..refusals import Policy
@@ -14,10 +14,11 @@ from . import pod
 _NOTICED_S = 5
 # Waking takes as long as loading the model.
 _HELD_S = 900
+_KEYS = "/etc/hypic/api-keys"
 _RESOURCES = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}}
 
 
-def arguments(cluster: HypicCluster) -> list[str]:
+def arguments(cluster: HypicCluster, policy: Policy) -> list[str]:
     """Arguments of ``hypic-router``."""
     spec = cluster.spec
     return [
@@ -39,7 +40,17 @@ def arguments(cluster: HypicCluster) -> list[str]:
         "--shutdown-s",
         str(spec.drain.timeout_seconds),
         *(["--hold-s", str(_HELD_S)] if spec.may_sleep else []),
+        *_keys(cluster, policy),
     ]
+
+
+def _keys(cluster: HypicCluster, policy: Policy) -> list[str]:
+    """Whom the routers admit: who has a key of the Secret, and the operator, for its tokens."""
+    if cluster.spec.router.api_keys_secret_ref is None:
+        return []
+    own = serving.front_key(policy.secret, cluster.metadata.uid)
+    digest = ["--api-key-digest", serving.digest(own)] if policy.secret else []
+    return ["--api-keys", _KEYS, *digest]
 
 
 def service(cluster: HypicCluster) -> Manifest:
@@ -102,7 +113,7 @@ def _pod_spec(cluster: HypicCluster, policy: Policy) -> dict[str, Any]:
         "terminationGracePeriodSeconds": pod.grace_s(cluster),
         "securityContext": pod.security(),
         "containers": [_container(cluster, policy)],
-        "volumes": [{"name": "tmp", "emptyDir": {}}],
+        "volumes": _volumes(cluster),
         **{field: value for field, value in chosen.items() if value},
     }
 
@@ -114,7 +125,7 @@ def _container(cluster: HypicCluster, policy: Policy) -> dict[str, Any]:
         "image": policy.router_image,
         "imagePullPolicy": policy.pull_policy,
         "command": ["hypic-router"],
-        "args": arguments(cluster),
+        "args": arguments(cluster, policy),
         "ports": [
             {"name": "http", "containerPort": names.FRONT_PORT, "protocol": "TCP"},
             {"name": "metrics", "containerPort": names.METRICS_PORT, "protocol": "TCP"},
@@ -127,5 +138,17 @@ def _container(cluster: HypicCluster, policy: Policy) -> dict[str, Any]:
         "resources": _RESOURCES if given is None else given,
         "securityContext": pod.container_security(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
+        "volumeMounts": _mounts(cluster),
     }
+
+
+def _volumes(cluster: HypicCluster) -> list[Manifest]:
+    keys = cluster.spec.router.api_keys_secret_ref
+    mounted = [] if keys is None else [{"name": "api-keys", "secret": {"secretName": keys.name}}]
+    return [{"name": "tmp", "emptyDir": {}}, *mounted]
+
+
+def _mounts(cluster: HypicCluster) -> list[Manifest]:
+    keys = cluster.spec.router.api_keys_secret_ref
+    mounted = [] if keys is None else [{"name": "api-keys", "mountPath": _KEYS, "readOnly": True}]
+    return [{"name": "tmp", "mountPath": "/tmp"}, *mounted]  # noqa: S108
