@@ -50,6 +50,9 @@ def model(facts: Facts) -> Condition:
     found = worst(facts, "prefill")
     if found is not None:
         return Condition("ModelReady", "False", found.reason, found.message)
+    if _going(facts, "prefill"):
+        words = "the engine that had loaded it is leaving; the next one starts when it is gone"
+        return Condition("ModelReady", "False", "Leaving", words)
     return Condition("ModelReady", "False", "NoEngine", "there is no engine yet that could load it")
 
 
@@ -70,9 +73,13 @@ def condition(facts: Facts, name: RoleName) -> Condition:
     if ready >= desired:
         return Condition(kind, "True", "EnginesReady", count)
     found = worst(facts, name)
-    if found is None:
-        return Condition(kind, "False", "Starting", f"{count}{beside}")
-    return Condition(kind, "False", found.reason, f"{count}: {found.message}{beside}")
+    if found is not None:
+        return Condition(kind, "False", found.reason, f"{count}: {found.message}{beside}")
+    going = _going(facts, name)
+    if going:
+        words = f"{going} finish their streams first, then others start"
+        return Condition(kind, "False", "Leaving", f"{count}; {words}{beside}")
+    return Condition(kind, "False", "Starting", f"{count}{beside}")
 
 
 def scaling(facts: Facts) -> tuple[Condition, ...]:
@@ -91,6 +98,11 @@ def scaling(facts: Facts) -> tuple[Condition, ...]:
             share = f"{bounds.requests} requests an engine"
             told.append(f"{name} from {bounds.min} to {bounds.max} engines, {share}")
     return (Condition("ScalingReady", "True", "Scaling", "; ".join(told)),)
+
+
+def _going(facts: Facts, name: RoleName) -> int:
+    """Engines of the wanted revision that are being deleted, and whose places are still theirs."""
+    return facts.observed.going(names.engine_set(facts.cluster, name, facts.plan.roll.wanted))
 
 
 def _ready(facts: Facts, name: RoleName) -> int:

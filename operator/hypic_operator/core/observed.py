@@ -126,6 +126,11 @@ class Observed:
         """Names of sets that have fewer pods than they are told to have."""
         return tuple(item.name for item in self.sets() if item.present < item.replicas)
 
+    def going(self, engine_set: str) -> int:
+        """How many pods of a set are being deleted."""
+        staying = sum(pod.engine_set == engine_set for pod in self.pods)
+        return (self.present or {}).get(engine_set, 0) - staying
+
     def front(self, cluster: HypicCluster) -> Front | None:
         """The router's Deployment; None when there is none yet."""
         child = self.child("Deployment", names.service(cluster))

@@ -16,6 +16,7 @@ _PASSING = {
     "Starting",
     "Loading",
     "Downloading",
+    "Leaving",
     "NoEngine",
     "NoEngineReady",
     "NoRouterReady",

@@ -77,6 +77,19 @@ def test_before_anything_is_made_it_is_starting() -> None:
     )
 
 
+def test_an_engine_that_leaves_is_said_to_leave_until_its_place_is_free() -> None:
+    cluster = resources.cluster()
+    children, pods = resources.snapshot(cluster)
+    pods[0]["metadata"]["deletionTimestamp"] = NOW
+    found = _conditions(_facts(cluster, Observed.of(cluster, children, pods)))
+    assert found["PrefillReady"].reason == found["ModelReady"].reason == "Leaving"
+    assert found["PrefillReady"].message == (
+        "0 of 1 engines are ready; 1 finish their streams first, then others start"
+    )
+    gone = _conditions(_facts(cluster, Observed.of(cluster, children, [])))
+    assert gone["PrefillReady"].reason == "Starting"
+
+
 def test_the_reason_of_a_pod_is_the_reason_of_the_cluster() -> None:
     cluster = resources.cluster()
     pods = _pods(cluster, resources.crashed(1, "ModelError: no config.json"))
