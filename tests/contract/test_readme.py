@@ -31,6 +31,15 @@ def test_every_make_target_that_is_named_exists():
     assert named - targets == set()
 
 
+def test_the_way_of_a_request_leads_through_modules_that_exist():
+    package = ROOT / "engine" / "hypic_engine"
+    text = (ROOT / "engine" / "README.md").read_text()
+    way = text.partition("## One request, through the code")[2].partition("\n## ")[0]
+    named = re.findall(r"`((?:plugin|core|ops|contract)/[\w/.]+)`", way)
+    assert len(named) > 20
+    assert [path for path in named if not (package / path).exists()] == []
+
+
 def test_the_cluster_in_the_readme_is_one():
     source = re.search(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert source is not None

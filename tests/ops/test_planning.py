@@ -1,26 +1,29 @@
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from hypic_engine.core.layout import Seam, layout, segments
-from hypic_engine.plugin.requests import Capture, Prompt, Wanted
+from hypic_engine.plugin.prompts import Capture, Prompt, Wanted
 from hypic_engine.plugin.runner.planning import forward_plan
 from hypic_engine.plugin.settings import Mode
+
+from ..support.steps import steps
 
 SEAM = Seam(4)
 N_TOKENS = 45
 
 
-def prompt_of_two_segments(moves):
+def prompt_of_two_segments(moves, *, scale=1):
     """Segments [0, 10) and [20, 40) come from the cache; [10, 20) and 5 tokens do not."""
-    plan = layout(
-        segments([10, 20, 40], N_TOKENS), seam=SEAM, min_tokens=6, in_place=lambda i: i == 1
-    )
+    ends = [scale * end for end in (10, 20, 40)]
+    cut = segments(ends, scale * N_TOKENS)
+    plan = layout(cut, seam=SEAM, min_tokens=6, in_place=lambda i: i == 1)
     prompt = Prompt(plan, (), n_segments=3)
     prompt.entries = tuple(
         SimpleNamespace(operator=operator, slots=torch.arange(first, first + length))
-        for operator, first, length in ((7, 100, 10), (9, 200, 20))
+        for operator, first, length in ((7, 100, scale * 10), (9, 200, scale * 20))
     )
     prompt.copies = tuple(
         SimpleNamespace(slots=torch.arange(first, first + interior.length))
@@ -34,10 +37,10 @@ def request(n_tokens, n_prefix=0):
     return SimpleNamespace(prefix_indices=[0] * n_prefix, fill_len=n_tokens)
 
 
-def plan_of(mode=Mode.TRANSITION_ROPE_RECOMPUTE, *, moves=(True, True)):
-    requests = [request(8), request(N_TOKENS)]
+def plan_of(mode=Mode.TRANSITION_ROPE_RECOMPUTE, *, moves=(True, True), scale=1):
+    requests = [request(scale * 8), request(scale * N_TOKENS)]
     captures = [Capture(Wanted(None, "", b"", ""), 3, 5, ""), None]
-    prompts = [None, prompt_of_two_segments(moves)]
+    prompts = [None, prompt_of_two_segments(moves, scale=scale)]
     return forward_plan(requests, prompts, captures, mode=mode, device="cpu")
 
 
@@ -103,3 +106,8 @@ def test_a_batch_of_plain_prompts_has_no_walks():
     assert plan.walks is plan.kept is plan.moves is plan.final_tokens is None
     assert plan.positions.tolist() == [0, 1, 2, 5, 6]
     assert (plan.continued.tolist(), plan.continued_rows.tolist()) == ([1], [1])
+
+
+def test_the_host_does_as_much_for_long_documents_as_for_short_ones():
+    plan_of()  # imports and caches of the first call
+    assert steps(partial(plan_of, scale=1_000)) == steps(plan_of)

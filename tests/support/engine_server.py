@@ -107,6 +107,11 @@ class Engine:
                 os.killpg(self.process.pid, signal.SIGKILL)
                 self.process.wait()
 
+    def restart(self) -> None:
+        """End the process and start another one at the same address."""
+        self.__exit__()
+        self.__enter__()
+
     def _ready(self) -> bool:
         try:
             return self.get("/pic/ready")["ready"]

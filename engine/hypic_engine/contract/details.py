@@ -12,11 +12,11 @@ class Details:
     """Tokens and segments by what became of them.
 
     Attributes:
-        found: tokens of segments that were cached before the request came.
-        reused: of these, tokens that were not computed again; also ``cached_tokens``.
+        found: tokens of segments or of a prefix that were cached before the request came.
+        reused: of these, tokens that were not computed again; always ``cached_tokens``.
         recomputed: of these, tokens of seams, computed again in place.
         moved: tokens copied to their true position, whether found or filled for this request.
-        radix: tokens of a prefix that was cached as such.
+        radix: tokens of reused that were a prefix in SGLang's tree, and no segments.
         hit: segments that were cached.
         filled: segments computed alone for this request, by it or another in flight.
         in_place: segments computed with what comes before them, and not stored.

@@ -13,7 +13,8 @@ from typing import Any
 
 from ..errors import SettingsError
 from . import cpu, hooks, models
-from .arguments import BACKEND, Arguments
+from .arguments import Arguments
+from .compatibility import BACKEND
 from .settings import Settings, from_environment
 
 # SGLang imports this package's modules for more models; one that the user set stays.
@@ -144,15 +145,17 @@ class _SchedulerProcess:
         from .control import ControlServer  # noqa: PLC0415
         from .runner.forward import Forward  # noqa: PLC0415
         from .runner.memory import Memory  # noqa: PLC0415
+        from .scheduler.answers import Answers  # noqa: PLC0415
         from .scheduler.batching import Batching  # noqa: PLC0415
         from .scheduler.scheduling import Scheduling  # noqa: PLC0415
         from .scheduler.sending import Sending  # noqa: PLC0415
 
         self._memory = Memory(self._settings)
-        batching = Batching(self._settings)
+        answers = Answers()
+        batching = Batching(self._settings, answers)
         scheduling = Scheduling(self._settings, batching)
         forward = Forward(self._settings, self._memory)
-        hooks.install(hooks.for_scheduler(scheduling, batching, forward, self._memory))
+        hooks.install(hooks.for_scheduler(scheduling, batching, answers, forward, self._memory))
         if self._settings.role == "prefill":
             hooks.install(hooks.for_sending(Sending()))
         if tp_rank == 0:
@@ -161,11 +164,11 @@ class _SchedulerProcess:
 
     def cache(self, context: Any) -> Any:
         """Factory of our ``--radix-cache-backend``."""
-        from .requests import Reader  # noqa: PLC0415
         from .scheduler import ownership  # noqa: PLC0415 - after SGLang chose its platform
         from .scheduler.cache import SegmentCache  # noqa: PLC0415
         from .scheduler.metrics import Metrics  # noqa: PLC0415
         from .scheduler.prefixes import Prefixes  # noqa: PLC0415
+        from .scheduler.reader import Reader  # noqa: PLC0415
         from .scheduler.store import Store  # noqa: PLC0415
 
         args, memory = context.server_args, self._memory

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .front.usage import Usage
     from .runner.forward import Forward
     from .runner.memory import Memory
+    from .scheduler.answers import Answers
     from .scheduler.batching import Batching
     from .scheduler.scheduling import Scheduling
     from .scheduler.sending import Sending
@@ -116,7 +117,11 @@ def for_models(value_buffer: Callable[..., Any]) -> list[Hook]:
 
 
 def for_scheduler(
-    scheduling: "Scheduling", batching: "Batching", forward: "Forward", memory: "Memory"
+    scheduling: "Scheduling",
+    batching: "Batching",
+    answers: "Answers",
+    forward: "Forward",
+    memory: "Memory",
 ) -> list[Hook]:
     """In each scheduler process, only when segments are cached."""
     scheduler = "managers.scheduler.Scheduler."
@@ -154,8 +159,9 @@ def for_scheduler(
             batching.prepared,
             "scattered tokens, the plan",
         ),
-        Hook(f"{streamer}stream_output", "AROUND", batching.stream, "fills have no client"),
-        Hook(f"{streamer}get_cached_tokens_details", "AFTER", batching.describe, "our details"),
+        Hook(f"{scheduler}on_idle", "BEFORE", answers.settle, "gauges of an idle engine"),
+        Hook(f"{streamer}stream_output", "AROUND", answers.stream, "fills have no client"),
+        Hook(f"{streamer}get_cached_tokens_details", "AFTER", answers.describe, "our details"),
         Hook(f"{kv}handle_max_mamba_cache", "AROUND", memory.share, "memory for operators"),
         Hook(f"{kv}init_memory_pool", "AFTER", memory.allocate, "the operator pool"),
         Hook(

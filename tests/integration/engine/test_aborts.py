@@ -11,6 +11,10 @@ from ...support.waiting import eventually
 from .prompts import documents, joined
 
 HEAD, *DOCUMENTS = documents(90, 20, *[120] * 10)
+LOAD = (
+    *("hypic_engine_running", "hypic_engine_queued"),
+    *("sglang:num_running_reqs", "sglang:num_queue_reqs"),
+)
 LEAVE_AFTER_S = (0.02, 0.05, 0.2, 0.6, 1.5)
 PROBE = joined(HEAD, *DOCUMENTS[:5], "Which is first?")
 
@@ -58,7 +62,7 @@ def gauge(server, name: str) -> float:
 def at_rest(server) -> bool:
     info = server.info
     used = info["operator_slots"]["total"] - info["operator_slots"]["free"]
-    load = sum(gauge(server, f"hypic_engine_{name}") for name in ("running", "queued"))
+    load = sum(gauge(server, name) for name in LOAD)
     return load == 0 and info["pinned_segments"] == 0 and used == info["segments"]
 
 
@@ -73,6 +77,11 @@ def test_four_rounds_of_dropped_streams_leave_nothing_pinned(engine):
     engine.flush()  # refused while anything is pinned or runs
     slots = engine.info["operator_slots"]
     assert slots["free"] == slots["total"]
+
+
+def test_sglang_s_gauges_show_an_idle_engine_long_before_their_30_s(engine):
+    engine.generate(PROBE, n_tokens=60)
+    eventually(lambda: all(gauge(engine, name) == 0 for name in LOAD), within_s=10)
 
 
 def test_aborting_everything_and_flushing_at_once_leaves_a_working_engine(small):

@@ -55,6 +55,10 @@ def abort(server, dice):
     thread.join()
 
 
+def restart(server, _):
+    server.restart()
+
+
 HAPPENINGS: tuple[Callable[..., None], ...] = (
     *(other_order, eviction, plain, flush, duplicates, abort),
 )
@@ -64,8 +68,10 @@ def test_fifty_histories_lead_to_the_same_tokens(small):
     small.flush()
     wanted = ask(small, PROBE)
     dice = random.Random(13)
-    for _ in range(N_HISTORIES):
+    for number in range(N_HISTORIES):
         happened = dice.choices(HAPPENINGS, k=dice.randrange(1, 3))
+        if number == N_HISTORIES // 2:
+            happened.append(restart)
         for happening in happened:
             happening(small, dice)
         assert ask(small, PROBE) == wanted, [happening.__name__ for happening in happened]
@@ -127,8 +133,7 @@ def test_what_a_partly_cached_prompt_had_to_compute_is_found_from_then_on(engine
     assert reused(c, b, a) == without_seams(HEAD, a, b, c)
 
 
-def test_another_engine_with_more_memory_gives_the_same_tokens(small, engine):
-    """As after a restart: nothing that it knows comes from the other's past."""
+def test_an_engine_with_more_memory_gives_the_same_tokens(small, engine):
     engine.flush()
     wanted = [ask(small, PROBE), ask(small, DOCUMENTS[1])]
     assert [ask(engine, PROBE), ask(engine, DOCUMENTS[1])] == wanted

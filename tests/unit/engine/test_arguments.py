@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from hypic_engine.plugin import settings
-from hypic_engine.plugin.arguments import _REQUIRED, Arguments
+from hypic_engine.plugin.arguments import Arguments
+from hypic_engine.plugin.compatibility import REQUIRED
 
 
 @dataclass
@@ -45,6 +46,11 @@ class HostArgs:
     pp_size: int = 1
     dp_size: int = 1
     attn_cp_size: int = 1
+    enable_dynamic_batch_tokenizer: bool = False
+    grpc_mode: bool = False
+    tokenizer_worker_num: int = 1
+    api_key: str | None = None
+    admin_api_key: str | None = None
     encoder_only: bool = False
     language_only: bool = False
     disaggregation_mode: str = "null"
@@ -133,6 +139,8 @@ REFUSED = [
     ("pp_size", 2, "--pipeline-parallel-size"),
     ("dp_size", 2, "--data-parallel-size"),
     ("attn_cp_size", 2, "--attention-context-parallel-size"),
+    ("enable_dynamic_batch_tokenizer", True, "--enable-dynamic-batch-tokenizer"),
+    ("grpc_mode", True, "--grpc-mode"),
     ("encoder_only", True, "--encoder-only"),
     ("language_only", True, "--language-only"),
 ]
@@ -153,7 +161,7 @@ def test_a_flag_that_cannot_go_with_segments_is_refused_with_both_names(
 
 
 def test_every_flag_that_is_refused_has_a_test_and_stands_in_the_readme():
-    assert {(field, flag) for field, (flag, _, _) in _REQUIRED.items()} == {
+    assert {(field, flag) for field, (flag, _, _) in REQUIRED.items()} == {
         (field, flag) for field, _, flag in REFUSED
     }
     assert [flag for _, _, flag in REFUSED if f"`{flag}`" not in README] == []
@@ -177,6 +185,22 @@ def test_a_prefill_server_is_held_to_the_same_flags_as_one_alone(monkeypatch, ca
     with pytest.raises(SystemExit):
         read(monkeypatch, "--pic-enable", disaggregation_mode="prefill", page_size=16)
     assert "--page-size 16" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("field", "flag"), [("api_key", "--api-key"), ("admin_api_key", "--admin-api-key")]
+)
+@pytest.mark.parametrize("flags", [(), ("--pic-enable",)], ids=["off", "on"])
+def test_a_key_is_refused_where_nobody_would_be_asked_for_it(
+    monkeypatch, capsys, flags, field, flag
+):
+    read(monkeypatch, *flags, **{field: "secret"})
+    with pytest.raises(SystemExit):
+        read(monkeypatch, *flags, **{field: "secret"}, tokenizer_worker_num=2)
+    said = capsys.readouterr().err
+    assert flag in said
+    assert "--tokenizer-worker-num 2" in said
+    assert "secret" not in said
 
 
 def test_a_model_without_linear_attention_is_refused(monkeypatch, capsys):

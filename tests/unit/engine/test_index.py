@@ -1,10 +1,13 @@
 import random
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hypic_engine.core.index import Entry, Index, Pins
+
+from ...support.steps import steps
 
 
 def entry(key: str, n_tokens: int = 10, **fields) -> Entry:
@@ -172,3 +175,13 @@ def test_an_entry_with_readers_is_not_removed():
     pins.release()
     index.remove(index.find("a", b"a"))
     assert len(index) == 0
+
+
+def test_a_hundred_times_as_many_entries_cost_at_most_twice_the_work():
+    few, many = (index_of(*(entry(f"{i}") for i in range(n))) for n in (100, 10_000))
+    for look in (
+        lambda index: index.evicted(n_entries=1),
+        lambda index: (index.n_evictable_tokens, index.n_evictable_entries),
+        lambda index: index.find("50", b"50"),
+    ):
+        assert steps(partial(look, many)) <= 2 * steps(partial(look, few))

@@ -12,7 +12,7 @@ from ...contract import request as wire
 from ...contract import segments
 from ...core import limits
 from ...errors import RequestError
-from ..requests import PARAMS, Asked
+from ..asked import PARAMS, Asked
 from ..settings import Settings
 from . import chat, tokens
 

@@ -109,5 +109,5 @@ async def _lifted(responses: AsyncIterator[Any], obj: Any) -> AsyncIterator[Any]
                 told.append(Cached.of(meta["cached_tokens"], pic))
             meta["cached_tokens"] = told[0]
             if told[0].pic is not None:
-                meta["cached_tokens_details"], meta["pic"] = given, told[0].pic
+                meta["cached_tokens_details"], meta["pic"] = given or None, told[0].pic
         yield response

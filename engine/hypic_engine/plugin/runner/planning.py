@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ...core.layout import Layout
 from ...ops.runs import Runs
-from ..requests import Capture, Prompt
+from ..prompts import Capture, Prompt
 from ..settings import Mode
 from ..spans import positions, repeated
 from .plan import ForwardPlan, Kept, Moves

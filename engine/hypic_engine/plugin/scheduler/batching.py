@@ -1,12 +1,11 @@
-"""Hooks that turn admitted requests into a batch, and on what leaves it.
+"""Hooks that turn admitted requests into a batch.
 
 Gives slots to computed tokens and moved copies, picks the tokens that are computed, notes what is
-kept, and makes the plan of the forward pass. Who is admitted is `scheduling`'s.
+kept, and makes the plan of the forward pass. Who is admitted is `scheduling`'s; what clients are
+told is `answers`'.
 """
 
-import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,12 +13,12 @@ from sglang.srt.mem_cache.base_prefix_cache import EvictParams
 from sglang.srt.mem_cache.common import alloc_req_slots, alloc_token_slots
 from sglang.srt.utils.common import is_pin_memory_available
 
-from ...contract.details import Details
 from ...core.layout import cacheable
-from ..requests import Capture, Prompt
+from ..prompts import Capture, Prompt
 from ..runner.planning import forward_plan
 from ..settings import Settings
 from ..spans import Span, positions
+from .answers import Answers
 from .cache import SegmentCache
 from .fills import Fills
 
@@ -40,8 +39,9 @@ def _taken(prompt: Prompt | None) -> list[Span]:
 class Batching:
     """One scheduler's hooks on its batches; attached when the scheduler exists."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, answers: Answers) -> None:
         self._settings = settings
+        self._answers = answers
         self._cache: SegmentCache
         self._fills: Fills
 
@@ -49,6 +49,7 @@ class Batching:
         """Know the cache and the fills in flight."""
         self._cache = cache
         self._fills = fills
+        self._answers.attach(cache.metrics)
 
     def allocate(self, original: Callable[..., Any], batch: Any) -> Any:
         """Around ``alloc_for_extend``: slots for computed tokens and for moved copies."""
@@ -96,9 +97,9 @@ class Batching:
         prompts = [self._running_prompt(req) for req in batch.reqs]
         for req, prompt in zip(batch.reqs, prompts, strict=True):
             if prompt is None:
-                self._capture_plain(req)
+                self._begin_plain(req)
             else:
-                self._account(req, prompt)
+                self._begin(req, prompt)
         captures = [getattr(req, "hypic_capture", None) for req in batch.reqs]
         if any(prompts):
             parts = [
@@ -126,16 +127,19 @@ class Batching:
         prompt: Prompt | None = getattr(req, "hypic_prompt", None)
         return prompt if prompt is not None and prompt.admitted else None
 
-    def _capture_plain(self, req: Any) -> None:
-        ordinary = not (req.retracted_stain or req.output_ids or req.to_finish)
-        if not ordinary or hasattr(req, "hypic_capture"):
+    def _begin_plain(self, req: Any) -> None:
+        """A prompt that takes no segment is computed; it may become one itself."""
+        if req.retracted_stain or req.output_ids or req.to_finish:
             return
-        if req.input_embeds is not None or req.positional_embed_overrides is not None:
+        if hasattr(req, "hypic_capture"):  # a fill
             return
         req.hypic_capture = None
-        n_prefix = len(req.prefix_indices)
-        self._cache.metrics.tokens(radix=n_prefix, computed=req.extend_input_len)
-        if n_prefix:  # its operators would lack what the prefix did
+        self._answers.note_plain(req, n_in_place=self._cache.reader.n_segments(req))
+        if req.positional_embed_overrides is None:
+            self._capture(req)
+
+    def _capture(self, req: Any) -> None:
+        if req.prefix_indices.numel():  # its operators would lack what the prefix did
             return
         wanted = self._cache.reader.plain(req)
         seam, n_min = self._settings.seam, self._settings.min_tokens
@@ -150,43 +154,10 @@ class Batching:
             n_seam = seam.n_tokens(wanted.segment.length)
             req.hypic_capture = Capture(wanted, n_seam, operator, self._cache.ledger.epoch)
 
-    def _account(self, req: Any, prompt: Prompt) -> None:
+    def _begin(self, req: Any, prompt: Prompt) -> None:
+        """A prompt that takes segments is assembled."""
         if req.retracted_stain:
             return
         for entry in prompt.entries:
             self._cache.store.index.used(entry)
-        details = prompt.details()
-        req.cached_tokens = req.cached_tokens_device = prompt.n_reused
-        req.hypic_details, req.hypic_assembles_since = details, time.monotonic()
-        self._cache.metrics.segments(
-            hit=details.hit, filled=details.filled, in_place=details.in_place
-        )
-        n_filled = prompt.layout.n_moved - prompt.n_reused
-        self._cache.metrics.tokens(
-            reused=prompt.n_reused,
-            recomputed=details.recomputed,
-            filled=n_filled,
-            computed=prompt.layout.n_computed - details.recomputed,
-        )
-
-    # Answering.
-
-    def stream(
-        self, original: Callable[..., Any], streamer: Any, reqs: Any, *args: Any, **kwargs: Any
-    ) -> Any:
-        """Around ``SchedulerOutputStreamer.stream_output``: nobody waits for a fill's token."""
-        shown = [req for req in reqs if not Fills.is_fill(req)]
-        if reqs and not shown:
-            return None
-        return original(streamer, shown, *args, **kwargs)
-
-    def describe(self, result: Any, streamer: object, req: Any) -> Any:
-        """After ``SchedulerOutputStreamer.get_cached_tokens_details``: add ours."""
-        details: Details | None = getattr(req, "hypic_details", None)
-        if details is None:
-            return result
-        if not details.assemble_ms:
-            seconds = time.monotonic() - req.hypic_assembles_since
-            self._cache.metrics.assembled(seconds)
-            details = req.hypic_details = replace(details, assemble_ms=round(1e3 * seconds, 3))
-        return {**(result or {"device": 0, "host": 0}), "pic": details.to_json()}
+        self._answers.note(req, prompt)

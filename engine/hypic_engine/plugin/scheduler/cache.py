@@ -24,11 +24,12 @@ from torch import Tensor
 from ...core.evict import Choice, Side, choice
 from ...core.index import Entry
 from ...core.ledger import Ledger
-from ..requests import Capture, Prompt, Reader
+from ..prompts import Capture, Prompt
 from ..spans import positions
 from .copies import MovedCopies
 from .metrics import Metrics
 from .prefixes import Prefixes
+from .reader import Reader
 from .sizes import Sizes
 from .store import Store
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ...core.copies import Copies
-from ..requests import Prompt
+from ..prompts import Prompt
 
 
 class MovedCopies:

@@ -17,7 +17,7 @@ from sglang.srt.sampling.sampling_params import SamplingParams
 
 from ...core.index import Entry
 from ...core.layout import Segment
-from ..requests import Capture, Prompt, Wanted
+from ..prompts import Capture, Prompt, Wanted
 from ..settings import Settings
 from . import sending
 from .cache import SegmentCache

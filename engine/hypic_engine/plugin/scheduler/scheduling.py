@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ...core import admission
 from ...core.index import Entry, Pins
-from ..requests import Prompt
+from ..prompts import Prompt
 from ..settings import Settings
 from .batching import Batching
 from .cache import SegmentCache

@@ -14,7 +14,7 @@ from torch import Tensor
 from ...contract import events
 from ...core.index import Entry, Index
 from ...core.ledger import Ledger
-from ..requests import Capture
+from ..prompts import Capture
 from ..runner.pool import OperatorPool
 from .metrics import Metrics
 
