@@ -161,7 +161,7 @@ def measure(engines: Urls, work: Work, folder: Path) -> None:
 @contextlib.contextmanager
 def own(args: argparse.Namespace, folder: Path, *, count: int, kv_tokens: int) -> Iterator[Urls]:
     """Engines with room for so many tokens."""
-    path = {"PYTHONPATH": args.engine_path, "PATH": os.environ["PATH"]}
+    more = {"PYTHONPATH": args.engine_path, "HYPIC_CHECK_OWNERSHIP": "0"}
     flags = ("--pic-enable", "--enable-cache-report", "--max-total-tokens", str(kv_tokens))
     with contextlib.ExitStack() as stack:
         urls = []
@@ -169,7 +169,7 @@ def own(args: argparse.Namespace, folder: Path, *, count: int, kv_tokens: int) -
             port, log = free_port(), folder / f"engine-{number}.log"
             line = command(args.model, port, *flags, launcher=("-m", "sglang.launch_server"))
             line[0] = args.engine_python
-            served = started(line, f"http://127.0.0.1:{port}", "/pic/ready", log, **path)
+            served = started(line, f"http://127.0.0.1:{port}", "/pic/ready", log, **more)
             urls.append(stack.enter_context(served).url)
         yield urls
 

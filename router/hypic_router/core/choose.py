@@ -5,6 +5,7 @@ Does not count the work it gives out; `fleet` does, in the same step of the even
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from operator import add
 
 from . import pairs
 from .offer import Offer, Sizes, survey
@@ -105,9 +106,8 @@ def choose(
     if label:
         chosen = _cheapest(offers, costs)
     else:
-        charged = [
-            cost + charge_s(offer, fleet.rates) for cost, offer in zip(costs, offers, strict=True)
-        ]
+        charges = [charge_s(offer, fleet.rates) for offer in offers]
+        charged = list(map(add, costs, charges))
         chosen = _cheapest(offers, charged)
         label = _label(chosen, offers, _cheapest(offers, costs))
         reason = WORDS.get(label, "").format(n=chosen.n_copied)

@@ -103,17 +103,24 @@ def survey(prompt: Prompt, workers: Sequence[Worker], fleet: Fleet) -> tuple[Siz
         size = sizes(prompt, (), fleet.rates)
         return size, [Offer(worker, size.total) for worker in workers]
     digests = times.keys()
-    told = {worker.at.name: worker.residency.among(digests) for worker in fleet.workers}
+    told = {worker.at.name: worker.residency.digests.among(digests) for worker in fleet.workers}
     size = sizes(prompt, told.values(), fleet.rates)
     held = [_held(worker, told[worker.at.name], digests) for worker in workers]
     charges = _charges(held, size, fleet.heat)
-    whole = sum(charges.values())
-    offers = []
-    for worker, mine in zip(workers, held, strict=True):
-        pressure = fleet.pressure.of(worker.at.name)
-        offer = Offer(worker, size.total, 0.0, 0, 0, len(charges), whole, pressure)
-        offers.append(_with_held(offer, mine, size, times, charges) if mine else offer)
-    return size, offers
+    total, n_copied, charged, pressure = (
+        size.total,
+        len(charges),
+        sum(charges.values()),
+        fleet.pressure,
+    )
+    offers = [
+        Offer(worker, total, 0.0, 0, 0, n_copied, charged, pressure.of(worker.at.name))
+        for worker in workers
+    ]
+    return size, [
+        _with_held(offer, mine, size, times, charges) if mine else offer
+        for offer, mine in zip(offers, held, strict=True)
+    ]
 
 
 def _with_held(

@@ -18,13 +18,13 @@ ROOMS = 1 << 62
 
 def startable(fleet: Fleet, tried: Collection[str]) -> Sequence[Worker]:
     """The engines that could take a request's prompt, whatever their own state."""
+    both, prefill = Role.BOTH, Role.PREFILL
     return [
         worker
         for worker in fleet.workers
         if worker.at.name not in tried
         and (
-            worker.at.role is Role.BOTH
-            or (worker.at.role is Role.PREFILL and partners(fleet, worker, tried))
+            worker.at.role is both or (worker.at.role is prefill and partners(fleet, worker, tried))
         )
     ]
 

@@ -20,6 +20,10 @@ class State(StrEnum):
     UNREADY = "unready"
 
 
+# Python 3.11 takes longer to look a member up than each choice has for an engine.
+_READY = State.READY
+
+
 class Role(StrEnum):
     """What an engine does: all of a request, its prompt only, or its answer only."""
 
@@ -123,12 +127,12 @@ class Worker:
     @property
     def state(self) -> State:
         """Discovery's view, unless the engine itself says less."""
-        return self.health.state if self.at.state is State.READY else self.at.state
+        return self.health.state if self.at.state is _READY else self.at.state
 
     @property
     def reason(self) -> str:
         """Why it is in its state; empty when ready."""
-        return self.health.words if self.at.state is State.READY else self.at.reason
+        return self.health.words if self.at.state is _READY else self.at.reason
 
 
 @dataclass(frozen=True, slots=True)

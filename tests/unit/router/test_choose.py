@@ -217,7 +217,7 @@ def test_what_lies_in_host_memory_costs_its_way_back():
 
 def test_an_engine_that_throws_out_more_than_others_is_given_less_to_fill():
     workers = [worker("churns"), worker("keeps")]
-    pressure = Pressure({"churns": 3_000.0, "keeps": 1_000.0}, mean=2_000.0)
+    pressure = Pressure(relative={"churns": 1.5, "keeps": 0.5})
     fleet = Fleet(tuple(workers), pressure=pressure)
     names = {
         choose(asking("a"), fleet, POLICIES["segment"], turn=turn, now_s=0.0).worker.at.name

@@ -151,8 +151,8 @@ def test_what_was_thrown_out_is_counted_and_what_is_held_too():
 def test_a_segment_in_host_memory_is_held_at_the_price_of_fetching_it():
     away = Item("h", ("d-h",), 5, 1_000, "host")
     now = after(SYNCED, [Stored(11, away)])
-    assert now.among({"d-h", "d-a"})["d-h"].fetch_bytes == 1_000
-    assert now.among({"d-h", "d-a"})["d-a"].fetch_bytes == 0
+    assert now.digests.among({"d-h", "d-a"})["d-h"].fetch_bytes == 1_000
+    assert now.digests.among({"d-h", "d-a"})["d-a"].fetch_bytes == 0
 
 
 def test_a_full_directory_remembers_what_it_has_and_takes_more_once_there_is_room(monkeypatch):

@@ -32,7 +32,8 @@ class Layered(Generic[K, V]):
     def among(self, keys: AbstractSet[K]) -> dict[K, V]:
         """Those of ``keys`` that are in here, and their values."""
         # Asked of every engine for every request: most have none, and views find that out fastest.
-        if self.base.keys().isdisjoint(keys) and self.top.keys().isdisjoint(keys):
+        base, top = self.base, self.top
+        if (not base or base.keys().isdisjoint(keys)) and (not top or top.keys().isdisjoint(keys)):
             return {}
         found = ((key, self.get(key)) for key in keys)
         return {key: value for key, value in found if value is not None}

@@ -14,16 +14,15 @@ class Pressure:
 
     Attributes:
         evicted: tokens, by engine.
-        mean: of those.
+        relative: the same over their mean.
     """
 
     evicted: Mapping[str, float] = field(default_factory=dict)
-    mean: float = 0.0
+    relative: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, engine: str) -> float:
         """0 while it has room, 1 when it throws out as much as the mean."""
-        mine = self.evicted.get(engine)
-        return mine / self.mean if mine else 0.0
+        return self.relative.get(engine, 0.0)
 
 
 def after_eviction(
@@ -43,4 +42,5 @@ def after_eviction(
     kept = max(1.0 - n_tokens / max(sum(held_tokens.values()), 1), 0.0)
     evicted = {name: pressure.evicted.get(name, 0.0) * kept for name in held_tokens}
     evicted[engine] = evicted.get(engine, 0.0) + n_tokens
-    return Pressure(evicted, sum(evicted.values()) / len(evicted))
+    mean = sum(evicted.values()) / len(evicted)
+    return Pressure(evicted, {name: n_tokens / mean for name, n_tokens in evicted.items()})

@@ -5,7 +5,6 @@ the result is stale.
 """
 
 from collections.abc import Iterable
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from hypic_engine.contract.events import (
@@ -72,10 +71,6 @@ class Residency:
         """Tokens of the segment with this digest, ``None`` when it is not held."""
         found = self.digests.get(digest)
         return None if found is None else found.n_tokens
-
-    def among(self, digests: AbstractSet[str]) -> dict[str, Held]:
-        """Those segments among ``digests`` that are held."""
-        return self.digests.among(digests)
 
 
 NOTHING = Residency()
