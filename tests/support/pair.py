@@ -4,7 +4,7 @@ import concurrent.futures
 import contextlib
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ VARIABLES = {
     "SGLANG_DISAGGREGATION_BOOTSTRAP_TIMEOUT": "60",
     "SGLANG_DISAGGREGATION_WAITING_TIMEOUT": "60",
 }
+
+FLAGS = ("--pic-enable", "--enable-cache-report", "--skip-server-warmup")
 
 Answer = tuple[int, Any]
 
@@ -70,23 +72,25 @@ def pair(model: Path, folder: Path, *, path: Path | None = None, **more: str) ->
         path: one more folder of packages.
         more: further variables of their environment.
     """
-    port = free_port()
     variables = VARIABLES | more
     if path is not None:
         variables["PYTHONPATH"] = os.pathsep.join([str(path), os.environ["PYTHONPATH"]])
-    shared = ("--pic-enable", "--enable-cache-report", "--skip-server-warmup")
-    role = "--disaggregation-mode"
-    prefill = Engine(
-        model,
-        folder / "prefill.log",
-        flags=(*shared, role, "prefill", "--disaggregation-bootstrap-port", str(port)),
-        variables=variables,
-    )
-    decode = Engine(
-        model,
-        folder / "decode.log",
-        flags=(*shared, role, "decode"),
-        variables=variables,
-    )
+    prefill, port = prefilling(model, folder / "prefill.log", variables)
+    decode = decoding(model, folder / "decode.log", variables)
     with together(prefill, decode):
         yield Pair(prefill, decode, port)
+
+
+def prefilling(
+    model: Path, log: Path, variables: Mapping[str, str] = VARIABLES
+) -> tuple[Engine, int]:
+    """A prefill server that is still to be started, and its bootstrap port."""
+    port = free_port()
+    role = ("--disaggregation-mode", "prefill", "--disaggregation-bootstrap-port", str(port))
+    return Engine(model, log, flags=(*FLAGS, *role), variables=variables), port
+
+
+def decoding(model: Path, log: Path, variables: Mapping[str, str] = VARIABLES) -> Engine:
+    """A decode server that is still to be started."""
+    flags = (*FLAGS, "--disaggregation-mode", "decode")
+    return Engine(model, log, flags=flags, variables=variables)
