@@ -26,14 +26,11 @@ def test_one_pass_gives_states_and_transitions_of_all_segments(shape, lengths):
     _, *arguments, _ = rule(sum(lengths), shape, forget=0.05)
     k, v = (x.bfloat16() for x in arguments[:2])
     tokens = (k, v, *arguments[2:])
-    seams = [min(8, length // 2) for length in lengths]
-    pairs = zip(lengths, seams, strict=True)
-    inside = torch.cat([torch.arange(length) >= seam for length, seam in pairs])
     offsets = torch.tensor([0, *lengths]).cumsum(0).int()
-    there = (x.cuda() for x in (*tokens, inside, offsets))
+    there = (x.cuda() for x in (*tokens, offsets))
     states, transitions = operators_by_stock_kernel(*there)
     for i, (start, end) in enumerate(pairwise(offsets.tolist())):
-        exact = operators(*(x[start:end].double() for x in tokens), seams[i])
+        exact = operators(*(x[start:end].double() for x in tokens))
         for got, expected in zip((states[i], transitions[i]), exact, strict=True):
             assert got.dtype == torch.float32
             assert relative_error(got, expected) < TOLERANCE

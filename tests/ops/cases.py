@@ -165,3 +165,35 @@ def lightning_walks(
     states = normal(len(walks) + 2, heads, dk, dv)
     slope = torch.logspace(-2, 0, heads)
     return Walks((*tokens, slope), states, slots, runs, stored, out)
+
+
+def packed_segments(
+    lengths: list[int], *, dtype: torch.dtype, sizes: tuple[int, int, int] = (3, 32, 24)
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Keys and values of Lightning segments back to back, NaN around them.
+
+    Sizes are heads, DK and DV.
+    """
+    heads, dk, dv = sizes
+    generator = torch.Generator().manual_seed(4)
+    k, v = (
+        poisoned(torch.randn(sum(lengths), heads, dim, generator=generator).to(dtype))
+        for dim in (dk, dv)
+    )
+    return k, v, torch.logspace(-2, 0, heads), torch.tensor([0, *lengths]).cumsum(0).int()
+
+
+def histories(
+    n_runs: int, n_channels: int, *, dtype: torch.dtype, width: int = 3
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Runs that follow a segment, go on from a prefix or begin; unused slots are NaN."""
+    generator = torch.Generator().manual_seed(5)
+    stored, own = (
+        poisoned(torch.randn(n, n_channels, width, generator=generator).to(dtype)) for n in (9, 6)
+    )
+    slots = torch.tensor([5, 2, 4])
+    stored[0], own[[0, 1, 3]] = torch.nan, torch.nan
+    kind = torch.arange(n_runs) % 3
+    segments = torch.randint(1, 9, (n_runs,), generator=generator).where(kind == 0, 0)
+    rows = torch.randint(0, 3, (n_runs,), generator=generator).where(kind == 1, -1)
+    return stored, segments, own, slots, rows

@@ -3,7 +3,7 @@ import torch
 
 from hypic_engine.ops.delta_rule import chunked, operators, recurrent, snapshots
 
-from .cases import LENGTHS, Shape, poisoned, rule, tokens_of
+from .cases import LENGTHS, Shape, poisoned, rule
 
 SHAPES = (Shape(), Shape(1, 1, 16, 8), Shape(2, 2, 64, 64), Shape(1, 6, 24, 40))
 CLOSE = {"rtol": 2e-5, "atol": 2e-5}
@@ -65,7 +65,7 @@ def test_the_arguments_are_not_changed():
     copies = [x.clone() for x in arguments]
     chunked(*arguments)
     recurrent(*arguments)
-    operators(*arguments[1:5], 8)
+    operators(*arguments[1:5])
     for x, copy in zip(arguments, copies, strict=True):
         assert torch.equal(x, copy)
 
@@ -81,41 +81,24 @@ def test_what_lies_around_the_tokens_is_never_read():
 @pytest.mark.parametrize("forget", [0.001, 1.0])
 def test_an_operator_acts_on_any_state_as_its_tokens_do(n_tokens, forget):
     arguments = rule(n_tokens, Shape(), forget=forget)
-    end, transition = operators(*arguments[1:5], 0)
+    end, transition = operators(*arguments[1:5])
     _, after = exact(arguments)
     torch.testing.assert_close((arguments[5] @ transition + end).double(), after, **CLOSE)
-
-
-@pytest.mark.parametrize("seam", [0, 1, 3, 8, 63, 64, 65, 99, 100])
-def test_an_operator_leaves_out_the_seam(seam):
-    arguments = rule(100, Shape())
-    end, transition = operators(*arguments[1:5], seam)
-    _, after = exact((*tokens_of(arguments, seam, 100), arguments[5]))
-    torch.testing.assert_close((arguments[5] @ transition + end).double(), after, **CLOSE)
-
-
-def test_an_operator_does_not_depend_on_the_seams_values():
-    _, k, v, g, beta, _ = rule(100, Shape())
-    end, transition = operators(k, v, g, beta, 8)
-    k[:8], v[:8] = 7.0, -3.0
-    other_end, other_transition = operators(k, v, g, beta, 8)
-    assert torch.equal(end, other_end)
-    assert torch.equal(transition, other_transition)
 
 
 @pytest.mark.parametrize("split", [0, 1, 2, 3, 63, 64, 65, 129, 130])
 def test_operators_compose_wherever_the_tokens_are_split(split):
     arguments = rule(130, Shape(), forget=0.1)
     _, k, v, g, beta, _ = arguments
-    end, transition = operators(k, v, g, beta, 0)
-    end_1, transition_1 = operators(*(x[:split] for x in (k, v, g, beta)), 0)
-    end_2, transition_2 = operators(*(x[split:] for x in (k, v, g, beta)), 0)
+    end, transition = operators(k, v, g, beta)
+    end_1, transition_1 = operators(*(x[:split] for x in (k, v, g, beta)))
+    end_2, transition_2 = operators(*(x[split:] for x in (k, v, g, beta)))
     torch.testing.assert_close(transition_1 @ transition_2, transition, **CLOSE)
     torch.testing.assert_close(end_1 @ transition_2 + end_2, end, **CLOSE)
 
 
 def test_composition_is_associative():
-    parts = [operators(*rule(30, Shape(), forget=0.1, seed=seed)[1:5], 0) for seed in range(3)]
+    parts = [operators(*rule(30, Shape(), forget=0.1, seed=seed)[1:5]) for seed in range(3)]
 
     def then(first, second):
         return first[0] @ second[1] + second[0], first[1] @ second[1]

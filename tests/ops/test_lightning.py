@@ -1,10 +1,11 @@
 import pytest
 import torch
 
-from hypic_engine.ops.lightning import chunked, end_state, recurrent, rotated, walk_pool
+from hypic_engine.ops.lightning import chunked, end_states, recurrent, rotated, walk_pool
+from hypic_engine.ops.lightning.fill_kernel import end_states as interpreted_fill
 from hypic_engine.ops.lightning.kernel import walk_pool as interpreted
 
-from .cases import LENGTHS, lightning_walks, rotary_table
+from .cases import LENGTHS, lightning_walks, packed_segments, rotary_table
 
 CLOSE = {"rtol": 2e-5, "atol": 2e-5}
 SLOPE = torch.tensor([0.25, 0.004, 2.0])
@@ -50,10 +51,9 @@ def test_no_tokens_change_nothing():
 @pytest.mark.parametrize("n_tokens", LENGTHS)
 def test_an_end_state_acts_on_any_state_as_its_tokens_do(n_tokens):
     q, k, v, slope, state = tokens(n_tokens)
-    seam = min(8, n_tokens // 2)
-    _, expected = exact((q[seam:], k[seam:], v[seam:], slope, state))
-    decay = torch.exp(-slope * (n_tokens - seam))[:, None, None]
-    after = state * decay + end_state(k, v, slope, seam)
+    _, expected = exact((q, k, v, slope, state))
+    decay = torch.exp(-slope * n_tokens)[:, None, None]
+    after = state * decay + end_states(k, v, slope, torch.tensor([0, n_tokens]))[0]
     torch.testing.assert_close(after.double(), expected, **CLOSE)
 
 
@@ -71,10 +71,11 @@ def turned(x, positions, table):
 def test_a_rotated_state_is_the_state_of_tokens_that_stand_there(delta, rotary_dim):
     _, k, v, slope, _ = tokens(40)
     table = rotary_table(1000, rotary_dim)
-    here = end_state(turned(k, torch.arange(40), table), v, slope, 8)
-    there = end_state(turned(k, torch.arange(40) + delta, table), v, slope, 8)
+    whole = torch.tensor([0, 40])
+    (here,) = end_states(turned(k, torch.arange(40), table), v, slope, whole)
+    (there,) = end_states(turned(k, torch.arange(40) + delta, table), v, slope, whole)
     moved = rotated(here, torch.tensor([delta]), table)
-    torch.testing.assert_close(moved, there, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(moved, there, rtol=1e-4, atol=5e-4)
     assert delta or torch.equal(moved, here)
 
 
@@ -124,3 +125,13 @@ def test_the_kernel_gives_what_the_reference_gives(sizes, dtype):
     case = lightning_walks([[2, 0, 5], [1]], dtype=dtype, sizes=sizes, last_slot=-1)
     for got, expected in zip(case.result(interpreted), case.result(walk_pool), strict=True):
         torch.testing.assert_close(got, expected, **CLOSE)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("lengths", [[1], [2, 3], [63, 64, 65], [1] * 40], ids=str)
+@pytest.mark.parametrize("sizes", [(2, 16, 24), (1, 24, 40)], ids=str)
+def test_one_launch_makes_the_end_states_of_all_segments(sizes, lengths, dtype):
+    fill = packed_segments(lengths, dtype=dtype, sizes=sizes)
+    expected = end_states(*fill)
+    assert expected.isfinite().all()
+    torch.testing.assert_close(interpreted_fill(*fill), expected, rtol=1e-4, atol=1e-4)

@@ -94,9 +94,8 @@ def test_a_copy_that_is_there_is_not_made_again():
 
 def test_operators_leave_out_the_seam_of_a_row_that_is_kept():
     kept = plan_of().kept
-    assert kept.tokens.tolist() == list(range(8))
-    assert kept.inside.tolist() == [False] * 3 + [True] * 5
-    assert kept.spans == ((0, 8, 3),)
+    assert kept.tokens.tolist() == [3, 4, 5, 6, 7]
+    assert kept.offsets.tolist() == [0, 5]
     assert (kept.operators.tolist(), kept.virtual_rows.tolist()) == ([5], [0])
 
 
@@ -105,7 +104,7 @@ def test_a_batch_of_plain_prompts_has_no_walks():
     plan = forward_plan(requests, [None, None], [None, None], mode=mode, device="cpu")
     assert plan.walks is plan.kept is plan.moves is plan.final_tokens is None
     assert plan.positions.tolist() == [0, 1, 2, 5, 6]
-    assert (plan.continued.tolist(), plan.continued_rows.tolist()) == ([1], [1])
+    assert plan.continued.tolist() == [-1, 1]
 
 
 def test_the_host_does_as_much_for_long_documents_as_for_short_ones():

@@ -37,7 +37,7 @@ def test_walking_over_operators_is_walking_over_their_tokens(seam, lengths):
     runs, ends, transitions, start = [], [], [], 0
     for length in lengths:
         width = min(seam, length)
-        end, transition = operators(*(x[start : start + length] for x in arguments[1:5]), width)
+        end, transition = operators(*(x[start + width : start + length] for x in arguments[1:5]))
         runs.append((start, start + width))
         ends.append(end)
         transitions.append(transition)

@@ -54,19 +54,16 @@ def snapshots(
     return outputs(q, maps, before, layout), last, within
 
 
-def operators(k: Tensor, v: Tensor, g: Tensor, beta: Tensor, seam: int) -> tuple[Tensor, Tensor]:
-    """What the tokens [seam, T) do to a state: ``after = before @ transition + end_state``.
-
-    Tokens before the seam are made to do nothing, so the interior may begin anywhere in a chunk.
+def operators(k: Tensor, v: Tensor, g: Tensor, beta: Tensor) -> tuple[Tensor, Tensor]:
+    """What the tokens do to a state: ``after = before @ transition + end_state``.
 
     Returns:
         The end state from a zero state [HV, DV, DK] and the transition [HV, DK, DK].
     """
     n_tokens, n_heads, dv = v.shape
     dk = k.shape[-1]
-    inside = (torch.arange(n_tokens, device=v.device) >= seam)[:, None]
     layout = cut([(0, n_tokens)], n_tokens, v.device)
-    maps = chunk_maps(k, v, g.where(inside, 0.0), beta.where(inside, 0.0), layout)
+    maps = chunk_maps(k, v, g, beta, layout)
     # Rows of a state never mix: DV rows that start at zero give the end state, DK rows that start
     # as the identity and are written no values give the transition, both in one pass.
     eye = torch.eye(dk, dtype=maps.step.dtype, device=v.device).expand(n_heads, dk, dk)

@@ -4,10 +4,27 @@ from torch import Tensor
 
 from ..choice import runs_kernel
 from ..runs import Runs
-from .reference import chunked, end_state, recurrent, rotated
+from .reference import chunked, recurrent, rotated
+from .reference import end_states as _end_states
 from .reference import walk_pool as on_cpu
 
-__all__ = ["chunked", "end_state", "recurrent", "rotated", "walk_pool"]
+__all__ = ["chunked", "end_states", "recurrent", "rotated", "walk_pool"]
+
+
+def end_states(k: Tensor, v: Tensor, slope: Tensor, offsets: Tensor) -> Tensor:
+    """What segments make of a state of zero: [K, H, DK, DV], float32.
+
+    Args:
+        k: [F, H, DK] of all segments back to back, turned; v [F, H, DV] alike.
+        v: values.
+        slope: decay rate of each head [H].
+        offsets: int32 [K + 1], where the segments lie.
+    """
+    if runs_kernel(k):
+        from .fill_kernel import end_states as on_gpu  # noqa: PLC0415 - as below
+
+        return on_gpu(k, v, slope, offsets)
+    return _end_states(k, v, slope, offsets)
 
 
 def walk_pool(  # noqa: PLR0917 - what the rule takes, then the walks

@@ -9,6 +9,8 @@ Shapes everywhere: q, k [T, H, DK]; v [T, H, DV]; slope [H], positive; state [H,
 in float32, or in float64 when given float64.
 """
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor
 
@@ -61,10 +63,12 @@ def _end_state(keys: Tensor, values: Tensor, slope: Tensor) -> Tensor:
     return (keys * _decay(slope, left)[..., None]).mT @ values
 
 
-def end_state(k: Tensor, v: Tensor, slope: Tensor, seam: int) -> Tensor:
-    """The state [H, DK, DV] that the tokens [seam, T) make of zero, in one product a head."""
-    keys, values = (working(x[seam:]).transpose(0, 1) for x in (k, v))
-    return _end_state(keys, values, slope)
+def end_states(k: Tensor, v: Tensor, slope: Tensor, offsets: Tensor) -> Tensor:
+    """The states [K, H, DK, DV] that segments make of zero, in one product a head."""
+    keys, values = (working(x).transpose(0, 1) for x in (k, v))
+    spans = pairwise(offsets.tolist())
+    ends = [_end_state(keys[:, first:last], values[:, first:last], slope) for first, last in spans]
+    return torch.stack(ends)
 
 
 def rotated(state: Tensor, delta: Tensor, cos_sin: Tensor) -> Tensor:

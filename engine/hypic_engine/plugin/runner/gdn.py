@@ -5,6 +5,7 @@ between, and stores the operators of rows that become entries. Tensor shapes: N 
 R virtual rows, B rows, HK/HV key and value heads, DK/DV their sizes, D convolution channels.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from sglang.srt.layers.attention.linear import gdn_backend
 from torch import Tensor
 
 from ...ops import delta_rule, walk
+from ...ops import tails as tails_op
 from ...ops.choice import runs_kernel
 from .family import Inputs
 from .plan import ForwardPlan, Kept
@@ -40,8 +42,8 @@ class GatedDelta:
         index = stock.req_to_token_pool.mamba_map[layer.layer_id]
         slots = stock.forward_metadata.mamba_cache_indices.to(torch.int64)
         _track_tails(stock.forward_metadata, inputs.mixed_qkv, cache.conv[0])
-        tails = pool.tails[index][plan.tails]
-        tails[plan.continued] = cache.conv[0][slots[plan.continued_rows]]
+        before = (plan.tails, cache.conv[0], slots, plan.continued)
+        tails = tails_op.gather(pool.tails[index], *before)
         mixed = _convolve(plan, layer, inputs.mixed_qkv, tails)
         cache.conv[0][slots] = tails[plan.last]
         q, k, v = _split(layer, mixed)
@@ -89,15 +91,13 @@ def _track_tails(metadata: Any, mixed_qkv: Tensor, stored: Tensor) -> None:
 def _convolve(plan: ForwardPlan, layer: Any, mixed_qkv: Tensor, tails: Tensor) -> Tensor:
     """[N, D] after the convolution; each virtual row's tail [R, D, 3] becomes its last inputs."""
     n_rows = tails.shape[0]
-    follows = plan.tails > 0
-    follows[plan.continued] = True
     mixed = gdn_backend.causal_conv1d_fn(
         mixed_qkv.transpose(0, 1),
         layer.conv_weights,
         layer.bias,
         activation=layer.activation,
         conv_states=tails,
-        has_initial_state=follows,
+        has_initial_state=torch.ones(n_rows, dtype=torch.bool, device=tails.device),
         cache_indices=torch.arange(n_rows, dtype=torch.int32, device=tails.device),
         query_start_loc=plan.offsets,
         seq_lens_cpu=plan.lengths_cpu,
@@ -147,20 +147,19 @@ def _last_runs(
 
 def _operators(k: Tensor, v: Tensor, g: Tensor, beta: Tensor, kept: Kept) -> tuple[Tensor, Tensor]:
     """End states [K, HV, DV, DK] and transitions [K, HV, DK, DK] of the kept rows."""
+    k, v, g, beta = (x[kept.tokens] for x in (k, v, g, beta))
     if runs_kernel(k):
-        k, v, g, beta = (x[kept.tokens] for x in (k, v, g, beta))
-        return operators_by_stock_kernel(k, v, g, beta, kept.inside, kept.offsets)
+        return operators_by_stock_kernel(k, v, g, beta, kept.offsets)
     pairs = [
-        delta_rule.operators(k[own], v[own], g[own], beta[own], seam)
-        for *span, seam in kept.spans
-        for own in [slice(*span)]
+        delta_rule.operators(k[first:last], v[first:last], g[first:last], beta[first:last])
+        for first, last in pairwise(kept.offsets.tolist())
     ]
     states, transitions = (torch.stack(part) for part in zip(*pairs, strict=True))
     return states, transitions
 
 
 def operators_by_stock_kernel(
-    k: Tensor, v: Tensor, g: Tensor, beta: Tensor, inside: Tensor, offsets: Tensor
+    k: Tensor, v: Tensor, g: Tensor, beta: Tensor, offsets: Tensor
 ) -> tuple[Tensor, Tensor]:
     """`delta_rule.operators` of several segments by SGLang's chunk kernel, in one pass.
 
@@ -172,7 +171,6 @@ def operators_by_stock_kernel(
         v: values.
         g: log decay.
         beta: write strength.
-        inside: bool [F]; other tokens are made to do nothing.
         offsets: int32 [K + 1], where the segments lie.
     """
     from sglang.srt.layers.attention.fla.chunk import chunk_gated_delta_rule  # noqa: PLC0415
@@ -188,8 +186,8 @@ def operators_by_stock_kernel(
         q=k[None],
         k=k[None],
         v=values[None],
-        g=g.where(inside[:, None], 0.0)[None],
-        beta=beta.where(inside[:, None], 0.0)[None],
+        g=g[None],
+        beta=beta[None],
         initial_state=state,
         initial_state_indices=torch.arange(n_segments, dtype=torch.int32, device=v.device),
         cu_seqlens=offsets,

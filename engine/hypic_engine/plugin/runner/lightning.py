@@ -60,12 +60,10 @@ class Lightning:
                 out,
             )
         self._last_runs(plan, layer, (q, k, v), states, out)
-        if plan.kept is not None:
-            ends = [
-                lightning.end_state(k[start:end], v[start:end], slope, seam)
-                for start, end, seam in plan.kept.spans
-            ]
-            pool.states[index][plan.kept.operators] = torch.stack(ends).to(pool.states.dtype)
+        kept = plan.kept
+        if kept is not None:
+            ends = lightning.end_states(k[kept.tokens], v[kept.tokens], slope, kept.offsets)
+            pool.states[index][kept.operators] = ends.to(pool.states.dtype)
         return out.flatten(1)
 
     def _last_runs(

@@ -20,18 +20,14 @@ class Kept:
     """The rows whose operators are stored; F tokens, K rows.
 
     Attributes:
-        tokens: int64 [F], on the batch's token axis.
-        inside: bool [F], whether a token lies behind its row's seam, which operators leave out.
+        tokens: int64 [F], on the batch's token axis; those of seams are left out.
         offsets: int32 [K + 1], where the rows lie among the tokens.
-        spans: the same on the host: (start, end, seam) of each row on the batch's token axis.
         virtual_rows: int64 [K], whose last convolution state is the segment's tail.
         operators: int64 [K], slots that they go to.
     """
 
     tokens: Tensor
-    inside: Tensor
     offsets: Tensor
-    spans: tuple[tuple[int, int, int], ...]
     virtual_rows: Tensor
     operators: Tensor
 
@@ -58,8 +54,7 @@ class ForwardPlan:
         ends_cpu: likewise.
         offsets: int32 [R + 1], where virtual rows lie on the token axis.
         tails: int64 [R], operator slot whose tail precedes it; 0 where none does.
-        continued: int64 [C], virtual rows that go on from a prefix of SGLang's own.
-        continued_rows: int64 [C], their rows.
+        continued: int64 [R], the row whose prefix of SGLang's own it goes on from; -1 where none.
         last: int64 [B], each row's last virtual row.
         final_tokens: int64 [F], tokens of the rows' last runs, or None when those are all.
         final_offsets: int32 [B + 1], where rows lie among them.
@@ -78,7 +73,6 @@ class ForwardPlan:
     offsets: Tensor
     tails: Tensor
     continued: Tensor
-    continued_rows: Tensor
     last: Tensor
     final_tokens: Tensor | None
     final_offsets: Tensor

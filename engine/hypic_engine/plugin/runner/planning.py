@@ -31,21 +31,19 @@ class _Draft:
     walk_rows: list[int] = field(default_factory=list)
     walk_ends: list[int] = field(default_factory=list)
     runs: list[tuple[int, int, int, int, int]] = field(default_factory=list)
-    spans: list[tuple[int, int, int]] = field(default_factory=list)
+    spans: list[tuple[int, int]] = field(default_factory=list)
     kept: list[tuple[int, int]] = field(default_factory=list)
     sources: list[Tensor] = field(default_factory=list)
     targets: list[Tensor] = field(default_factory=list)
     deltas: list[int] = field(default_factory=list)
-    continued: list[tuple[int, int]] = field(default_factory=list)
+    continued: list[int] = field(default_factory=list)
 
     def add_plain(self, row: int, start: int, end: int, capture: Capture | None) -> None:
         first = self.n_tokens
-        if start:
-            self.continued.append((len(self.virtual), row))
-        self._run(row, start, end, tail=0)
+        self._run(row, start, end, tail=0, continues=start > 0)
         self._end_row(first)
         if capture is not None:
-            self.spans.append((first, self.n_tokens, capture.seam))
+            self.spans.append((first + capture.seam, self.n_tokens))
             self.kept.append((self.last[-1], capture.operator))
 
     def add_prompt(self, row: int, layout: Layout, prompt: Prompt, mode: Mode) -> None:
@@ -68,11 +66,12 @@ class _Draft:
         self._run(row, *layout.runs[-1], tail=tail)
         self._end_row(last_start)
 
-    def _run(self, row: int, start: int, end: int, *, tail: int) -> None:
+    def _run(self, row: int, start: int, end: int, *, tail: int, continues: bool = False) -> None:
         if end > start:
             self.n_tokens += end - start
             self.virtual.append((row, start, end))
             self.tails.append(tail)
+            self.continued.append(row if continues else -1)
 
     def _end_row(self, last_start: int) -> None:
         self.last.append(len(self.virtual) - 1)
@@ -103,15 +102,10 @@ class _Draft:
     def kept_rows(self) -> Kept | None:
         if not self.kept:
             return None
-        lengths = [end - start for start, end, _ in self.spans]
-        tokens = positions([(start, end) for start, end, _ in self.spans])
-        inside = tokens >= repeated([start + seam for start, _, seam in self.spans], lengths)
         virtual_rows, operators = zip(*self.kept, strict=True)
         return Kept(
-            self.on_device(tokens),
-            self.on_device(inside),
-            self.int32(_offsets(lengths)),
-            tuple(self.spans),
+            self.on_device(positions(self.spans)),
+            self.int32(_offsets([end - start for start, end in self.spans])),
             self.int64(virtual_rows),
             self.int64(operators),
         )
@@ -150,8 +144,7 @@ def forward_plan(
         ends_cpu=tuple(ends),
         offsets=draft.int32(_offsets(lengths)),
         tails=draft.int64(draft.tails),
-        continued=draft.int64([virtual for virtual, _ in draft.continued]),
-        continued_rows=draft.int64([row for _, row in draft.continued]),
+        continued=draft.int64(draft.continued),
         last=draft.int64(draft.last),
         final_tokens=draft.on_device(positions(draft.final)) if draft.runs else None,
         final_offsets=draft.int32(_offsets([end - start for start, end in draft.final])),
