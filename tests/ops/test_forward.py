@@ -23,7 +23,7 @@ from hypic_engine.ops.move_keys import kernel as move_kernel
 from hypic_engine.ops.tails import kernel as tails_kernel
 from hypic_engine.ops.walk import kernel as walk_kernel
 from hypic_engine.plugin.cpu import standins
-from hypic_engine.plugin.requests import Capture, Prompt, Wanted
+from hypic_engine.plugin.prompts import Capture, Prompt, Wanted
 from hypic_engine.plugin.runner.family import Inputs
 from hypic_engine.plugin.runner.planning import forward_plan
 from hypic_engine.plugin.runner.pool import OperatorPool, Shape
