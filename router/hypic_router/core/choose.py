@@ -11,7 +11,7 @@ from . import pairs
 from .offer import Offer, Sizes, survey
 from .prompt import Prompt
 from .score import LEAST_LOAD, Policy, charge_s
-from .workers import Fleet, Role, State, Worker
+from .workers import ASKABLE, Fleet, Role, State, Worker
 
 # Costs closer than this are equal: the rotating start decides, so that a burst spreads.
 TIE_S = 1e-6
@@ -66,7 +66,7 @@ def candidates(fleet: Fleet, tried: Collection[str], now_s: float) -> list[Worke
     open they count as closed: trying one beats refusing everybody. An engine that has as much to do
     as it may is asked only where all have.
     """
-    for state in (State.READY, State.LATE):
+    for state in ASKABLE:
         able = [w for w in pairs.startable(fleet, tried) if w.state is state]
         if able:
             able = [worker for worker in able if worker.breaker.admits(now_s)] or able

@@ -8,9 +8,8 @@ from collections.abc import Collection, Sequence
 
 from hypic_engine.errors import RequestError
 
-from .workers import Address, Fleet, Role, State, Worker
+from .workers import ASKABLE, Address, Fleet, Role, Worker
 
-ASKABLE = (State.READY, State.LATE)
 JSON_SPACE = b" \t\r\n"
 # Rooms are signed 64-bit numbers in SGLang, which counts on from the given one in a batch.
 ROOMS = 1 << 62

@@ -20,6 +20,8 @@ class State(StrEnum):
     UNREADY = "unready"
 
 
+# States of engines that may be asked, the better one first.
+ASKABLE = (State.READY, State.LATE)
 # Python 3.11 takes longer to look a member up than each choice has for an engine.
 _READY = State.READY
 

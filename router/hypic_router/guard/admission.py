@@ -11,14 +11,13 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from ..core.choose import candidates, nobody
-from ..core.workers import State
+from ..core.workers import ASKABLE
 from ..errors import ClosingError
 from ..fleet import FleetStore
 from ..settings import Admitting
 from .refusals import AsleepError, BusyError, HeldEnoughError, WaitedError
 from .waiting import HEARTBEAT_S, Waiting
 
-ASKABLE = (State.READY, State.LATE)
 Future = asyncio.Future[None]
 
 
