@@ -107,14 +107,10 @@ def survey(prompt: Prompt, workers: Sequence[Worker], fleet: Fleet) -> tuple[Siz
     size = sizes(prompt, told.values(), fleet.rates)
     held = [_held(worker, told[worker.at.name], digests) for worker in workers]
     charges = _charges(held, size, fleet.heat)
-    total, n_copied, charged, pressure = (
-        size.total,
-        len(charges),
-        sum(charges.values()),
-        fleet.pressure,
-    )
+    total, n_copied, charged = size.total, len(charges), sum(charges.values())
+    pressure_of = fleet.pressure.of
     offers = [
-        Offer(worker, total, 0.0, 0, 0, n_copied, charged, pressure.of(worker.at.name))
+        Offer(worker, total, 0.0, 0, 0, n_copied, charged, pressure_of(worker.at.name))
         for worker in workers
     ]
     return size, [
@@ -137,13 +133,15 @@ def _with_held(
         n_held += times[digest]
         fetch_bytes += one.fetch_bytes
         charged_tokens -= charges[digest]
-    return offer._replace(
-        cold_tokens=max(size.total - held_tokens, 0.0),
-        held_tokens=held_tokens,
-        n_held=n_held,
-        fetch_bytes=fetch_bytes,
-        n_copied=offer.n_copied - len(mine),
-        charged_tokens=charged_tokens,
+    return Offer(
+        offer.worker,
+        max(size.total - held_tokens, 0.0),
+        held_tokens,
+        n_held,
+        fetch_bytes,
+        offer.n_copied - len(mine),
+        charged_tokens,
+        offer.pressure,
     )
 
 
