@@ -39,7 +39,7 @@ oracle: engine-site ## every model family and mode on real SGLang against the or
 	$(ENGINE_RUN) -m tests.integration.engine.oracle_run
 
 e2e: sync ## a real cluster, built images, installed charts, the real engine on CPU
-	$(PY) -m pytest tests/e2e --ignore tests/e2e/test_no_stream_breaks.py
+	$(PY) -m pytest tests/e2e
 
 soak: sync ## a hundred changes in random order while clients read streams
 	HYPIC_CHANGES=$${HYPIC_CHANGES:-100} $(PY) -m pytest -q -s tests/e2e/test_no_stream_breaks.py
