@@ -3,8 +3,8 @@
     python benchmarks/shapes.py OUT [--model qwen35b]   # then serve OUT with --load-format dummy
 
 Speed does not depend on what weights are worth, so time to first token of the real architecture can
-be measured without them; quality can not. Shapes are those of the models' public config.json. One
-ASCII character is one token.
+be measured without them; quality can not. Shapes are those of public models, and have as many
+parameters as their makers state. One ASCII character is one token.
 """
 
 import argparse
