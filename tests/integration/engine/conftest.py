@@ -24,10 +24,7 @@ SMALL_POOL = (
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    script = ROOT / "examples" / "tiny_model.py"
-    subprocess.run([sys.executable, script, folder], check=True)
-    return folder
+    return written("qwen3.5", tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
@@ -49,11 +46,17 @@ def small(tiny, tmp_path_factory):
 @pytest.fixture(scope="session")
 def lightning(request, tmp_path_factory):
     """An engine of the family that the test asks for, and its oracle."""
-    folder = tmp_path_factory.mktemp("models") / request.param
-    script = ROOT / "examples" / "tiny_model.py"
-    subprocess.run([sys.executable, script, folder, "--family", request.param], check=True)
+    folder = written(request.param, tmp_path_factory)
     for started in running(folder, tmp_path_factory, *PIC, *ROOM):
         yield started, load(folder)
+
+
+def written(family: str, tmp_path_factory) -> Path:
+    """The tiny model of a family, by the script that users run."""
+    folder = tmp_path_factory.mktemp("models") / family
+    script = ROOT / "examples" / "tiny_model.py"
+    subprocess.run([sys.executable, script, folder, "--family", family], check=True)
+    return folder
 
 
 def running(model, tmp_path_factory, *flags, **variables):

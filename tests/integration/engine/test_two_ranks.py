@@ -8,7 +8,8 @@ import concurrent.futures
 
 import pytest
 
-from .conftest import PIC, running
+from ...support.oracle import load
+from .conftest import PIC, running, written
 from .oracle_cases import asked, cases, wanted
 from .prompts import documents, joined
 from .test_memory import everything_is_free
@@ -19,10 +20,12 @@ MEMORY = ("--max-total-tokens", "1400", "--pic-memory-gib", "0.01")
 ON_CPUS = {"SGLANG_CPU_OMP_THREADS_BIND": "0|1", "SGLANG_NCCL_SO_PATH": "/dev/null"}
 
 
+TWO = (*PIC, *MEMORY, "--tensor-parallel-size", "2")
+
+
 @pytest.fixture(scope="module")
 def ranks(tiny, tmp_path_factory):
-    flags = (*PIC, *MEMORY, "--tensor-parallel-size", "2")
-    yield from running(tiny, tmp_path_factory, *flags, **ON_CPUS)
+    yield from running(tiny, tmp_path_factory, *TWO, **ON_CPUS)
 
 
 def test_two_ranks_have_the_oracle_s_tokens_while_segments_come_and_go(ranks, model):
@@ -31,6 +34,15 @@ def test_two_ranks_have_the_oracle_s_tokens_while_segments_come_and_go(ranks, mo
         answers = list(threads.map(lambda case: asked(ranks, case), drawn))
     assert answers == [wanted(model, case) for case in drawn]
     assert everything_is_free(ranks)
+
+
+def test_two_ranks_of_a_lightning_model_share_its_heads_and_their_decay(tmp_path_factory):
+    folder = written("ring", tmp_path_factory)
+    drawn = [case for case in cases(seed=6, n_cases=12) if sum(map(len, case.ids)) < 400]
+    for started in running(folder, tmp_path_factory, *TWO, **ON_CPUS):
+        answers = [asked(started, case) for case in drawn]
+        assert everything_is_free(started)
+    assert answers == [wanted(load(folder), case) for case in drawn]
 
 
 def test_both_ranks_obey_an_order_at_the_same_point(ranks, model):
