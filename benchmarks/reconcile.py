@@ -5,7 +5,8 @@
 The operator is a process of its own. Controllers and kubelets are played by this one, which reports
 every pod ready; the front door is played too. The clusters are made all at once; then nothing is
 changed while everything is looked at several times; then one in ten gets a new revision; then the
-operator is started again. Prints a table, and one last line.
+operator is started again. Prints a table, and one last line: a look's own time, from its first
+request to its last; how long it had been due before it began is a column of the table.
 """
 
 import argparse
@@ -40,6 +41,8 @@ RESYNC_S = 20.0
 REST_S = 60.0
 WITHIN_S = 900.0
 METRICS_PORT = 17_190
+# Seconds of a look at a HypicCluster, and seconds that it was due before it began.
+LOOKS, WAITS = "reconcile", "wait"
 REQUESTS = ("hypic_operator_write_total", "hypic_operator_reconcile_seconds_count")
 
 
@@ -86,9 +89,11 @@ class Operator:
         self._process.wait(30)
 
 
-def quantile_ms(samples: dict[str, float], before: dict[str, float], share: float) -> float:
-    """A quantile of the looks between two readings, as Prometheus would give it."""
-    name, lower, below = "hypic_operator_reconcile_seconds_bucket", 0.0, 0.0
+def quantile_ms(
+    samples: dict[str, float], before: dict[str, float], share: float, *, histogram: str = LOOKS
+) -> float:
+    """A quantile of what was measured between two readings, as Prometheus would give it."""
+    name, lower, below = f"hypic_operator_{histogram}_seconds_bucket", 0.0, 0.0
     edges = sorted(float(key.split()[1]) for key in samples if key.startswith(f"{name} "))
     counts = {
         edge: sum(
@@ -141,7 +146,9 @@ def _world(server: ApiServer) -> Iterator[list[Namespace]]:
 def _row(phase: str, took_s: float, now: dict[str, float], before: dict[str, float]) -> None:
     looks = now[REQUESTS[1]] - before.get(REQUESTS[1], 0.0)
     p50, p99 = (quantile_ms(now, before, share) for share in (0.5, 0.99))
-    print(f"{phase:<28} {took_s:>8.0f} {looks:>8.0f} {p50:>8.0f} {p99:>8.0f}", flush=True)
+    waited = quantile_ms(now, before, 0.99, histogram=WAITS)
+    row = f"{phase:<28} {took_s:>8.0f} {looks:>8.0f} {p50:>8.0f} {p99:>8.0f} {waited:>14.0f}"
+    print(row, flush=True)
 
 
 def main() -> None:
@@ -159,7 +166,8 @@ def main() -> None:
 def measured(server: ApiServer, namespaces: list[Namespace], clusters: int) -> None:
     """Go through the phases and print what they took."""
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {clusters} HypicClusters")
-    print(f"{'phase':<28} {'seconds':>8} {'looks':>8} {'p50 ms':>8} {'p99 ms':>8}")
+    head = f"{'phase':<28} {'seconds':>8} {'looks':>8} {'p50 ms':>8} {'p99 ms':>8}"
+    print(f"{head} {'p99 waited ms':>14}")
     operator = Operator(server.kubeconfig())
     try:
         started_s = time.monotonic()

@@ -60,7 +60,7 @@ async def run(
         api = cluster.Cluster(link, metrics)
         stop = stop or asyncio.Event()
         settings = await _with_secret(settings, link, stop)
-        wakeups = Wakeups()
+        wakeups = Wakeups(waited=metrics.wait_seconds.observe)
         answers = Answers(
             prober or HttpProber(session, secret=settings.policy.secret),
             wakeups.wake,

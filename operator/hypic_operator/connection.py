@@ -60,6 +60,8 @@ class Connection:
     """Sends requests, with the credentials of the moment."""
 
     def __init__(self, reached_by: kubernetes.Configuration) -> None:
+        # As kopf does, and because with proxies of the environment each request takes two threads.
+        reached_by.client_session_kwargs = {"trust_env": False}
         self._client: Any = kubernetes.ApiClient(reached_by)  # has types in part
         self._host = reached_by.host
 

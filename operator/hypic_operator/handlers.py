@@ -9,6 +9,7 @@ from typing import Any
 
 import kopf
 from kubernetes.aio import client as kubernetes
+from typing_extensions import override
 
 from . import kinds
 from .core import names
@@ -59,9 +60,18 @@ def settings() -> kopf.OperatorSettings:
     found.posting.enabled = False
     found.scanning.disabled = True
     found.peering.standalone = True
+    found.persistence.diffbase_storage = _NoDifferences()
     for place in _watched():
         found.watching.label_selectors[place] = _OURS_ONLY
     return found
+
+
+class _NoDifferences(kopf.AnnotationsDiffBaseStorage):
+    """What kopf compares objects by: nothing, as no handler asks what has changed in one."""
+
+    @override
+    def build(self, **_: Any) -> kopf.BodyEssence:
+        return kopf.BodyEssence()
 
 
 async def connection(reached_by: kubernetes.Configuration) -> kopf.ConnectionInfo:

@@ -13,6 +13,7 @@ class Metrics:
 
     Attributes:
         reconcile_seconds: how long one look at a HypicCluster took, by what it ended with.
+        wait_seconds: how long a HypicCluster that was due to be looked at waited for its turn.
         decision_total: what was done, by the word that its event bears.
         write_total: requests that change something, by verb and kind.
         probe_total: requests for a token, by what they ended with.
@@ -24,6 +25,12 @@ class Metrics:
             "hypic_operator_reconcile_seconds",
             "Seconds of one look at a HypicCluster",
             ("result",),
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.wait_seconds = Histogram(
+            "hypic_operator_wait_seconds",
+            "Seconds from when a look at a HypicCluster was due until it began",
             buckets=_SECONDS,
             registry=registry,
         )

@@ -10,20 +10,18 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from . import scaler
+from .applier import Applier
 from .cluster import Cluster
 from .core import desired, drain, refusals
 from .core import plan as planning
 from .core import status as statuses
 from .core.api import HypicCluster, RoleName
 from .core.desired import role
-from .core.drain import Step
 from .core.facts import Facts
 from .core.observed import Observed
-from .core.plan import Blocked, Plan
 from .core.reasons import Reason
 from .core.roll import Roll
 from .core.scaling import Decision
-from .errors import RefusedError
 from .metrics import Metrics
 from .pods.drainer import Drainer
 from .pods.meter import Meter
@@ -49,6 +47,7 @@ class Reconciler:
         self._cluster = cluster
         self._answers = answers
         self._drainer = drainer
+        self._applier = Applier(cluster, drainer)
         self._meter = meter
         self._scaler = scaler.Scaler()
         self._settings = settings
@@ -83,7 +82,7 @@ class Reconciler:
         drains = drain.drains(observed, where, heard, timeout_s=timeout_s, now=now)
         wanted = desired.children(cluster, self._settings.policy, observed)
         plan = planning.plan(observed, wanted, refusal, where, drains)
-        done, blocked = await self._carry_out(cluster, observed, plan, now)
+        done, blocked = await self._applier.carry_out(cluster, observed, plan, now)
         decisions = {} if refusal else self._decisions(key, cluster, observed, where)
         scaled = await self._scale(cluster, observed, decisions)
         due_s = min(self._ask_when_due(key, cluster, observed), self._read(key, cluster, observed))
@@ -127,62 +126,6 @@ class Reconciler:
         period_s = scaler.period_s(cluster, observed, scaled_s=scaled_s)
         always = period_s != scaler.UNSCALED_PERIOD_S
         return self._meter.read_when_due(key, observed, period_s=period_s, always=always)
-
-    async def _carry_out(
-        self, cluster: HypicCluster, observed: Observed, plan: Plan, now: datetime
-    ) -> tuple[tuple[Reason, ...], Blocked | None]:
-        """Do what the plan says; the first thing that cannot be written stops no other.
-
-        Returns:
-            What was really done, and what could not be.
-        """
-        changed = {""} | await self._drain(cluster, plan, now)
-        blocked = plan.taken
-        for manifest in plan.apply:
-            kind, name = manifest["kind"], manifest["metadata"]["name"]
-            child = observed.child(kind, name)
-            seen = child.live if child else None
-            try:
-                if await self._cluster.apply(cluster, manifest, seen=seen):
-                    changed.add(f"{kind}/{name}")
-            except RefusedError as error:
-                words = f"{kind} {name} was refused: {error}"
-                found = Blocked(planning.component_of(manifest), error.reason, words)
-                blocked = blocked or found
-        for to in plan.resize:
-            await self._cluster.resize(cluster, to)
-            changed.add(f"StatefulSet/{to.name}")
-        for ref in plan.delete:
-            if await self._cluster.delete(cluster, ref):
-                changed.add(f"{ref.kind}/{ref.name}")
-        return tuple(reason for reason in plan.reasons if reason.about in changed), blocked
-
-    async def _drain(self, cluster: HypicCluster, plan: Plan, now: datetime) -> set[str]:
-        """Carry out the steps of drains; returns the pods that were written."""
-        written = set()
-        for step in plan.drains.steps:
-            if await self._took(cluster, step, now):
-                written.add(f"Pod/{step.pod.name}")
-        return written
-
-    async def _took(self, cluster: HypicCluster, step: Step, now: datetime) -> bool:
-        """Do what a drain needs next; returns whether the pod's annotation was written."""
-        match step.act:
-            case "annotate":
-                deadline = step.deadline or now
-                return await self._cluster.mark(
-                    cluster, step.pod, deadline.isoformat(timespec="seconds")
-                )
-            case "close":
-                left_s = (step.deadline or now) - now
-                await self._drainer.close(step.pod, left_s.total_seconds())
-                return False
-            case "reopen" | "forget":
-                # Routers choose it again only when it answers, or when its drain is over anyway.
-                open_again = await self._drainer.reopen(step.pod) or step.act == "forget"
-                return open_again and await self._cluster.mark(cluster, step.pod, None)
-            case "wait" | "release":
-                return False
 
     def _ask_when_due(self, key: Key, cluster: HypicCluster, observed: Observed) -> float:
         if not statuses.reachable(cluster, observed):

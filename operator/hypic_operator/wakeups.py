@@ -5,6 +5,7 @@ Does not know what is done when it wakes, nor why.
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from .errors import OperatorError
 
 logger = logging.getLogger(__name__)
 
+# Python works on one at a time: more at once would only make each of them last longer.
+AT_ONCE = 4
 GATHER_S = 0.05
 LAST_RETRY_S = 60.0
 
@@ -33,9 +36,17 @@ class Wakeups:
     Args:
         at_once: how many keys are worked on at the same time.
         first_retry_s: how long is waited after a first failure; twice as long after each more.
+        waited: told for each call how many seconds it came after it was due.
     """
 
-    def __init__(self, *, at_once: int = 8, first_retry_s: float = 0.5) -> None:
+    def __init__(
+        self,
+        *,
+        at_once: int = AT_ONCE,
+        first_retry_s: float = 0.5,
+        waited: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        self._waited = waited
         self._first_retry_s = first_retry_s
         self._reconcile: Reconcile = _nothing
         self._slots = asyncio.Semaphore(at_once)
@@ -74,10 +85,12 @@ class Wakeups:
         try:
             while wait_s is not None or cause.is_set():
                 await _either(cause, wait_s or 0.0)
+                due_s = time.monotonic()
                 await asyncio.sleep(GATHER_S)
                 cause.clear()
                 try:
                     async with self._slots:
+                        self._waited(time.monotonic() - due_s)
                         wait_s, failures = await self._reconcile(key), 0
                 except Exception as error:  # noqa: BLE001  one bad object must not stop the others
                     failures += 1

@@ -60,6 +60,8 @@ def settled(live: Manifest, wanted: Manifest) -> bool:
 
 
 def _covers(live: Any, wanted: Any, field: str) -> bool:
+    if live == wanted:  # most of what is compared, and equality is quick
+        return True
     match wanted:
         case Mapping():
             return isinstance(live, Mapping) and all(

@@ -39,6 +39,8 @@ class Dying(Connection):
 
     async def answer(self, verb: str, path: str, *rest: Any, **named: Any) -> tuple[int, Any]:
         self.writes += verb != "GET"
+        if verb != "GET" and 0 < self._at < self.writes:
+            raise UnavailableError("is dead")
         dies = verb != "GET" and self.writes == self._at
         if dies and not self._sent:
             raise UnavailableError("died before the request")

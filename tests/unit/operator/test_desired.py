@@ -228,6 +228,15 @@ def test_selectors_find_their_pods_and_no_others() -> None:
     assert not names.selector(cluster, "router").items() <= engine_labels
 
 
+def test_what_others_need_is_written_before_them() -> None:
+    made = resources.children(resources.cluster(), Observed())
+    first, binding, pods = desired.stages(made)
+    assert {item["kind"] for item in binding} == {"RoleBinding"}
+    assert {item["kind"] for item in pods} == {"StatefulSet", "Deployment"}
+    assert {"Role", "ServiceAccount", "HypicRole"} <= {item["kind"] for item in first}
+    assert len(first) + len(binding) + len(pods) == len(made)
+
+
 if __name__ == "__main__":
     for name in sys.argv[1:] or CASES:
         (GOLDEN / f"{name}.yaml").write_text(rendered(name))

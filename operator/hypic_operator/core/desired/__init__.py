@@ -3,13 +3,16 @@
 Decides nothing about when they are applied; `plan` does.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..api import HypicCluster, RoleName
 from ..difference import Manifest
 from ..observed import Observed
 from ..refusals import Policy
 from . import access, engine, entrance, monitors, network, role, router, scaler
+
+# A binding is refused without its role, and pods need everything else.
+_STAGES = {"RoleBinding": 1, "StatefulSet": 2, "Deployment": 2}
 
 
 def children(cluster: HypicCluster, policy: Policy, observed: Observed) -> tuple[Manifest, ...]:
@@ -32,6 +35,15 @@ def children(cluster: HypicCluster, policy: Policy, observed: Observed) -> tuple
         router.budget(cluster),
         *entrance.children(cluster),
         *monitors.children(cluster, observed),
+    )
+
+
+def stages(manifests: Sequence[Manifest]) -> tuple[tuple[Manifest, ...], ...]:
+    """The manifests in parts, each to be written at once when the parts before it are there."""
+    numbered = [(_STAGES.get(item["kind"], 0), item) for item in manifests]
+    return tuple(
+        tuple(item for number, item in numbered if number == stage)
+        for stage in sorted({number for number, _ in numbered})
     )
 
 
