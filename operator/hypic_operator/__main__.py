@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from http import HTTPStatus
 
 import aiohttp
 import kopf
@@ -123,7 +122,7 @@ async def _watch(
     api: cluster.Cluster,
     stop: asyncio.Event,
 ) -> bool:
-    """Watch until told to stop; False when our kind was taken away meanwhile."""
+    """Watch until told to stop; False when the API server's answer ended it, for another start."""
     try:
         await kopf.operator(
             registry=registry,
@@ -133,10 +132,11 @@ async def _watch(
             stop_flag=stop,
         )
     except Exception as error:
-        gone = getattr(error, "status", None) == HTTPStatus.NOT_FOUND
-        if not gone and await _served(api):
+        answered = getattr(error, "status", None) is not None
+        if not answered and await _served(api):
             raise
         logger.warning("Stopped watching, and start again: %s", error)
+        await _pause(stop)
         return False
     return True
 
@@ -159,6 +159,11 @@ async def _kind_is_served(api: cluster.Cluster, stop: asyncio.Event) -> bool:
         told = True
         await _pause(stop)
     return False
+
+
+async def _pause(stop: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), PAUSE_S)
 
 
 def _heed_signals(stop: asyncio.Event) -> None:

@@ -26,6 +26,8 @@ _AGAIN = {
     HTTPStatus.CONFLICT,
     HTTPStatus.TOO_MANY_REQUESTS,
 }
+_LATER = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
+_SAID_LIMIT = 400
 
 
 async def configuration(kubeconfig: str) -> kubernetes.Configuration:
@@ -83,7 +85,7 @@ class Connection:
         """Status and JSON of one request, whatever the status.
 
         Raises:
-            UnavailableError: no answer came.
+            UnavailableError: no answer came, or one that says when to ask again.
         """
         headers = {"Accept": _JSON, "Content-Type": content_type}
         headers["User-Agent"] = names.FIELD_MANAGER
@@ -101,6 +103,12 @@ class Connection:
             raw = await answer.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise UnavailableError(f"{verb} {path}: {error!r}") from error
+        retry_after = answer.headers.get("Retry-After", "")
+        if answer.status in _LATER and retry_after.isdecimal():
+            said = raw.decode(errors="replace")[:_SAID_LIMIT]
+            raise UnavailableError(
+                f"status {answer.status}: {said}", retry_after_s=float(retry_after)
+            )
         return answer.status, json.loads(raw) if raw[:1] == b"{" else raw.decode()
 
 

@@ -51,4 +51,12 @@ class NameTakenError(RefusedError):
 
 
 class UnavailableError(ClusterError):
-    """No answer, or an answer that asks to try again later."""
+    """No answer, or an answer that asks to try again later.
+
+    Attributes:
+        retry_after_s: how long the API server wants to be left alone; 0 when it did not say.
+    """
+
+    def __init__(self, message: str, *, retry_after_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s

@@ -4,7 +4,8 @@ Only `event` handlers: kopf keeps neither finalizers nor annotations for them, s
 ever written into an object, and deletion never waits for the operator. Decides nothing.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from itertools import chain, repeat
 from typing import Any
 
 import kopf
@@ -60,10 +61,18 @@ def settings() -> kopf.OperatorSettings:
     found.posting.enabled = False
     found.scanning.disabled = True
     found.peering.standalone = True
+    found.networking.error_backoffs = _WithoutEnd()
     found.persistence.diffbase_storage = _NoDifferences()
     for place in _watched():
         found.watching.label_selectors[place] = _OURS_ONLY
     return found
+
+
+class _WithoutEnd:
+    """Seconds between attempts: an API server may be away for long, and is back without a word."""
+
+    def __iter__(self) -> Iterator[float]:
+        return chain((0.5, 1.0, 2.0), repeat(5.0))
 
 
 class _NoDifferences(kopf.AnnotationsDiffBaseStorage):

@@ -73,6 +73,7 @@ class Reconciler:
         if cluster is None or cluster.deleting:
             for memory in (self._answers, self._meter, self._scaler):
                 memory.forget(key)
+            self._metrics.conditions.forget(*key)
             return None
         observed = await self._cluster.observe(cluster)
         refusal = refusals.refusal(cluster, self._settings.policy)
@@ -136,6 +137,8 @@ class Reconciler:
     async def _report(self, facts: Facts, done: tuple[Reason, ...], now: datetime) -> None:
         cluster, at = facts.cluster, now.strftime("%Y-%m-%dT%H:%M:%SZ")
         status = statuses.status(facts, now=at)
+        metadata = cluster.metadata
+        self._metrics.conditions.tell(metadata.namespace, metadata.name, status["conditions"])
         if status != cluster.status:
             await self._cluster.write_status(cluster, status)
         await self._report_roles(cluster, facts.observed)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from .errors import OperatorError
+from .errors import OperatorError, UnavailableError
 
 logger = logging.getLogger(__name__)
 
@@ -17,6 +17,7 @@ logger = logging.getLogger(__name__)
 AT_ONCE = 4
 GATHER_S = 0.05
 LAST_RETRY_S = 60.0
+_DOUBLED = 10
 
 
 class Key(NamedTuple):
@@ -93,11 +94,18 @@ class Wakeups:
                         self._waited(time.monotonic() - due_s)
                         wait_s, failures = await self._reconcile(key), 0
                 except Exception as error:  # noqa: BLE001  one bad object must not stop the others
-                    failures += 1
-                    wait_s = min(LAST_RETRY_S, self._first_retry_s * 2.0 ** min(failures - 1, 10))
-                    _tell(key, error, wait_s)
+                    alone_s, retry_s = _left_alone_s(error), self._first_retry_s * 2.0**failures
+                    wait_s = max(0.0, min(LAST_RETRY_S, retry_s) - alone_s)
+                    failures = min(failures + 1, _DOUBLED)
+                    _tell(key, error, alone_s + wait_s)
+                    await asyncio.sleep(alone_s)
         finally:
             del self._tasks[key], self._causes[key]
+
+
+def _left_alone_s(error: Exception) -> float:
+    """How long the API server wants to be left alone, whatever the cause."""
+    return min(LAST_RETRY_S, error.retry_after_s) if isinstance(error, UnavailableError) else 0.0
 
 
 async def _nothing(_key: Key) -> float | None:

@@ -70,6 +70,19 @@ def test_every_alert_says_how_bad_what_and_what_to_do() -> None:
         assert "namespace=" not in rule["expr"]
 
 
+def test_every_reason_that_an_alert_waits_for_is_one_that_the_operator_gives() -> None:
+    core = ROOT / "operator" / "hypic_operator" / "core"
+    given = "".join(path.read_text() for path in core.rglob("*.py"))
+    waited_for = [
+        word
+        for rule in _rules()
+        for words in re.findall(r'(?:reason|kind|type)=~?"([^"]+)"', rule["expr"])
+        for word in words.split("|")
+    ]
+    assert len(waited_for) >= 5
+    assert all(f'"{word}"' in given for word in waited_for)
+
+
 def test_every_alert_has_a_page_and_every_page_an_alert() -> None:
     alerts = {rule["alert"] for rule in _rules()}
     pages = {path.stem for path in RUNBOOKS.glob("Hypic*.md")}

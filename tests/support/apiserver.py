@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -74,12 +75,42 @@ def free_ports(count: int) -> list[int]:
     raise MissingToolError(f"no {count} free ports in {PORTS.start}-{PORTS.stop - 1}")
 
 
+class Part:
+    """One process of the API server, which tests may kill, start again or hold still."""
+
+    def __init__(self, command: list[str], log: Path) -> None:
+        self._command = command
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self._log.open("ab") as output:
+            self._process = subprocess.Popen(self._command, stdout=output, stderr=output)
+
+    @property
+    def ended(self) -> bool:
+        return self._process is None or self._process.poll() is not None
+
+    def send(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def end(self) -> None:
+        """Stop it, if it has not ended by itself."""
+        if not self.ended:
+            self.send(signal.SIGTERM)
+        if self._process is not None:
+            self._process.wait(30)
+
+
 @dataclass(frozen=True, slots=True)
 class ApiServer:
     """A running kube-apiserver, and the smallest client that tests need."""
 
     url: str
     folder: Path
+    etcd: Part
+    apiserver: Part
 
     @property
     def ca_file(self) -> Path:
@@ -94,7 +125,7 @@ class ApiServer:
     def kubeconfig(self, user: str = ADMIN) -> Path:
         """A file for other programs that reach the server as this user."""
         config = _kubeconfig(self.url, self.ca_file.read_bytes(), user)
-        path = self.folder / f"{user}.kubeconfig"
+        path = self.folder / f"{user}-{self.url.rpartition(':')[2]}.kubeconfig"
         if not path.exists():  # somebody may be reading it
             path.write_text(json.dumps(config))
         return path
@@ -121,20 +152,17 @@ class ApiServer:
                 raw, status = error.read(), error.code
         return status, json.loads(raw) if raw[:1] == b"{" else raw.decode()
 
-
-def _wait_until_up(server: ApiServer, processes: list[subprocess.Popen[bytes]]) -> None:
-    deadline = time.monotonic() + START_WITHIN_S
-    while time.monotonic() < deadline:
-        for process in processes:
-            if process.poll() is not None:
-                raise MissingToolError(f"{process.args!r} ended: {_tails(server.folder)}")
-        with contextlib.suppress(OSError):
-            if server.request("GET", "/readyz")[0] == 200:
-                return
-        time.sleep(0.1)
-    raise MissingToolError(
-        f"kube-apiserver not ready in {START_WITHIN_S} s: {_tails(server.folder)}"
-    )
+    def wait_until_up(self) -> None:
+        """Wait until it answers, after a start."""
+        deadline = time.monotonic() + START_WITHIN_S
+        while time.monotonic() < deadline:
+            if self.etcd.ended or self.apiserver.ended:
+                raise MissingToolError(f"a part ended: {_tails(self.folder)}")
+            with contextlib.suppress(OSError):
+                if self.request("GET", "/readyz")[0] == 200:
+                    return
+            time.sleep(0.1)
+        raise MissingToolError(f"not ready in {START_WITHIN_S} s: {_tails(self.folder)}")
 
 
 def _tails(folder: Path) -> str:
@@ -210,7 +238,6 @@ def _kube_apiserver(folder: Path, port: int, etcd_port: int) -> list[str]:
 def running() -> Iterator[ApiServer]:
     """A fresh API server in a folder of its own; stopped, by process id, at the end."""
     etcd_port, peer_port, port = free_ports(3)
-    processes: list[subprocess.Popen[bytes]] = []
     with tempfile.TemporaryDirectory(prefix="hypic-apiserver-") as name:
         folder = Path(name)
         _certificates(folder)
@@ -220,18 +247,14 @@ def running() -> Iterator[ApiServer]:
             f"{_token(AUTHOR)},{AUTHOR},{AUTHOR}\n"
         )
         (folder / "audit.json").write_text(json.dumps(AUDIT))
-        server = ApiServer(f"https://127.0.0.1:{port}", folder)
-        commands = {
-            "etcd": _etcd(folder, etcd_port, peer_port),
-            "kube-apiserver": _kube_apiserver(folder, port, etcd_port),
-        }
+        etcd = Part(_etcd(folder, etcd_port, peer_port), folder / "etcd.log")
+        serving = Part(_kube_apiserver(folder, port, etcd_port), folder / "kube-apiserver.log")
+        server = ApiServer(f"https://127.0.0.1:{port}", folder, etcd, serving)
         try:
-            for log, command in commands.items():
-                with (folder / f"{log}.log").open("wb") as output:
-                    processes.append(subprocess.Popen(command, stdout=output, stderr=output))
-            _wait_until_up(server, processes)
+            etcd.start()
+            serving.start()
+            server.wait_until_up()
             yield server
         finally:
-            for process in reversed(processes):
-                process.terminate()
-                process.wait(30)
+            serving.end()
+            etcd.end()

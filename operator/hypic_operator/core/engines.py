@@ -6,7 +6,7 @@ Does not know the routers, nor whether tokens come back.
 from collections.abc import Mapping
 from typing import Any
 
-from . import names, trouble
+from . import loading, names, trouble
 from .api import HypicCluster, RoleName
 from .desired import role
 from .facts import Condition, ConditionType, Facts
@@ -22,6 +22,9 @@ def summary(facts: Facts, name: RoleName) -> dict[str, Any]:
     found: dict[str, Any] = {"desired": desired, "ready": ready, "summary": f"{ready}/{desired}"}
     if where.serving:
         found["revision"] = where.serving
+    load_s = _load_s(facts, name)
+    if load_s is not None:
+        found["loadSeconds"] = load_s
     draining = sum(step.pod.component == name for step in facts.plan.drains.going)
     return {**found, "draining": draining} if draining else found
 
@@ -49,7 +52,7 @@ def model(facts: Facts) -> Condition:
         return Condition("ModelReady", "True", "Asleep", f"{name} is loaded when somebody asks")
     found = worst(facts, "prefill")
     if found is not None:
-        return Condition("ModelReady", "False", found.reason, found.message)
+        return Condition("ModelReady", "False", found.reason, _said(facts, "prefill", found))
     if _going(facts, "prefill"):
         words = "the engine that had loaded it is leaving; the next one starts when it is gone"
         return Condition("ModelReady", "False", "Leaving", words)
@@ -74,7 +77,8 @@ def condition(facts: Facts, name: RoleName) -> Condition:
         return Condition(kind, "True", "EnginesReady", count)
     found = worst(facts, name)
     if found is not None:
-        return Condition(kind, "False", found.reason, f"{count}: {found.message}{beside}")
+        said = _said(facts, name, found)
+        return Condition(kind, "False", found.reason, f"{count}: {said}{beside}")
     going = _going(facts, name)
     if going:
         words = f"{going} finish their streams first, then others start"
@@ -107,6 +111,23 @@ def _going(facts: Facts, name: RoleName) -> int:
 
 def _ready(facts: Facts, name: RoleName) -> int:
     return sum(pod.ready for pod in facts.observed.of_part(name, facts.plan.roll.wanted))
+
+
+def _said(facts: Facts, name: RoleName, found: trouble.Trouble) -> str:
+    """What is wrong; while engines load, since when and for how long still."""
+    if found.rank != trouble.Rank.LOADING:
+        return found.message
+    pods = facts.observed.of_part(name, facts.plan.roll.wanted)
+    told = loading.words((pod.loading for pod in pods), _load_s(facts, name))
+    return f"{found.message}, {told}" if told else found.message
+
+
+def _load_s(facts: Facts, name: RoleName) -> int | None:
+    """Seconds of the shortest load that was seen of the revision that serves."""
+    where, before = facts.plan.roll, facts.cluster.status.get(name, {})
+    seen = loading.shortest_s(pod.loading for pod in facts.observed.of_component(name))
+    kept = before.get("loadSeconds") if before.get("revision") == where.serving else None
+    return min((item for item in (seen, kept) if item is not None), default=None)
 
 
 def _worst(facts: Facts, name: RoleName) -> trouble.Trouble | None:

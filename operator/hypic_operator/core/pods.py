@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from . import names, trouble
+from .loading import NOT_SEEN, Loading
 
 Object = Mapping[str, Any]
 
@@ -25,6 +26,7 @@ class Pod:
         address: where it is reached; empty before it has one.
         drain: its drain annotation; empty for none.
         running: whether its container runs and can be reached.
+        loading: when its engine started to load the model, and when it was ready.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Pod:
     address: str = ""
     drain: str = ""
     running: bool = False
+    loading: Loading = NOT_SEEN
 
     @classmethod
     def of(cls, item: Object) -> Self:
@@ -51,6 +54,7 @@ class Pod:
             address=address,
             drain=metadata.get("annotations", {}).get(names.ANNOTATION_DRAIN, ""),
             running=runs and bool(address),
+            loading=Loading.of(status),
         )
 
     @property

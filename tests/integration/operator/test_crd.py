@@ -3,9 +3,11 @@
 import copy
 import re
 import subprocess
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+import yaml
 
 from ...support import apiserver, resources
 from ...support.apiserver import ApiServer
@@ -162,6 +164,13 @@ RULES = [
         {"serving.hypic.dev/cluster": "other"},
         "belong to the operator",
     ),
+    ("spec.router.template.annotations", {"a": "b"}, {"serving.hypic.dev/x": "y"}, "annotations:"),
+    (
+        "spec.router.gateway",
+        {**GATEWAY, "annotations": {"a": "b"}},
+        {**GATEWAY, "annotations": {"serving.hypic.dev/x": "y"}},
+        "annotations: serving",
+    ),
     ("spec.drain.timeoutSeconds", 0, -1, "timeoutSeconds"),
     ("spec.rollout.strategy", "Surge", "Canary", "strategy"),
     ("spec.rollout.maxSkew", 1, 0, "maxSkew"),
@@ -187,6 +196,39 @@ def test_each_rule_lets_pass_and_refuses(
     status, answer = _create(namespace, _with(path, bad))
     assert status == 422, answer
     assert word in answer["message"]
+
+
+SCHEMA = yaml.safe_load(CRD.read_text())["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+
+
+def _rules(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+    """Path and message of every rule that depends on more than one value's type and bounds."""
+    for rule in schema.get("x-kubernetes-validations", ()):
+        yield path, rule["message"]
+    for name, field in schema.get("properties", {}).items():
+        yield from _rules(field, f"{path}.{name}".lstrip("."))
+    for below in ("items", "additionalProperties"):
+        if isinstance(schema.get(below), Mapping):
+            yield from _rules(schema[below], path)
+
+
+@pytest.mark.parametrize(("path", "message"), sorted(set(_rules(SCHEMA))))
+def test_each_rule_of_the_definition_has_such_a_pair(path: str, message: str) -> None:
+    def of_a_role(place: str) -> str:
+        return place.replace("spec.decode", "spec.prefill")  # one schema, as the next test says
+
+    place = of_a_role(path)
+    assert any(
+        word in message
+        and (place.startswith(of_a_role(tried)) or of_a_role(tried).startswith(place))
+        for tried, _, _, word in RULES
+    )
+
+
+def test_both_roles_have_the_same_rules() -> None:
+    spec = SCHEMA["properties"]["spec"]["properties"]
+    prefill, decode = (sorted(_rules(spec[role])) for role in ("prefill", "decode"))
+    assert prefill == decode != []
 
 
 @pytest.mark.parametrize("path", ["spec.model", "spec.model.name", "spec.model.source"])

@@ -111,6 +111,24 @@ def test_some_engines_ready_are_counted_and_the_model_is_loaded() -> None:
     assert found["Ready"].reason == "Loading"
 
 
+def test_an_engine_that_loads_says_since_when_and_when_it_should_be_ready() -> None:
+    since = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:01:35Z"}
+    ready = {**resources.READY, "conditions": [since]}
+    cluster = resources.cluster(prefill={"replicas": 2})
+    facts = _facts(cluster, _whole(cluster, pods=_pods(cluster, ready, resources.loading())))
+    said = _conditions(facts)["PrefillReady"].message
+    assert "is loading the model, loading since 00:00:00 UTC; the last load took 95 s" in said
+    assert "ready about 00:01:35 UTC" in said
+    written = status.status(facts, now=NOW)
+    assert written["prefill"]["loadSeconds"] == 95
+    # Asleep since, it is still known what a load takes.
+    digits = engine.revision(cluster)
+    served = {"prefill": {"revision": digits, "loadSeconds": 95}}
+    cluster = resources.cluster(prefill={"replicas": 1}, status=served)
+    observed = _whole(cluster, pods=_pods(cluster, resources.loading()))
+    assert "took 95 s" in _conditions(_facts(cluster, observed))["ModelReady"].message
+
+
 def test_pods_that_a_quota_forbids_are_told() -> None:
     cluster = resources.cluster()
     name = f"demo-both-{engine.revision(cluster)}"

@@ -1,5 +1,6 @@
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -114,6 +115,34 @@ async def test_a_failure_is_told_and_tried_again(
     assert "status 503: busy" in caplog.messages[0]
     assert caplog.records[0].exc_info is None
     assert caplog.records[1].exc_info
+
+
+async def test_an_api_server_that_says_when_to_ask_again_is_left_alone_whatever_the_cause(
+    work: Work, woken: Wakeups
+) -> None:
+    work.ends = [UnavailableError("status 429: busy", retry_after_s=0.3)]
+    woken.wake(ONE)
+    await work.until_begun(1)
+    failed_s = time.monotonic()
+    woken.wake(ONE)
+    await work.until_begun(2)
+    assert time.monotonic() - failed_s >= 0.3
+
+
+async def test_how_long_a_look_waited_for_its_turn_is_told(work: Work) -> None:
+    told: list[float] = []
+    found = Wakeups(at_once=1, waited=told.append)
+    found.start(work)
+    work.gate.clear()
+    found.wake(ONE)
+    await work.until_begun(1)
+    found.wake(OTHER)
+    await asyncio.sleep(0)
+    work.gate.set()
+    await work.until_begun(2)
+    assert len(told) == 2
+    assert all(0.0 <= waited_s < 5.0 for waited_s in told)
+    await found.close()
 
 
 async def test_nothing_is_called_before_it_is_said_what() -> None:
