@@ -155,7 +155,7 @@ def test_two_operators_run_and_as_many_as_asked_for():
     assert render(CHART, *files).one("Deployment")["spec"]["replicas"] == 3
 
 
-def test_no_rule_is_a_wildcard_and_none_reads_secrets():
+def test_no_rule_is_a_wildcard_and_none_reads_secrets_kserve_681():
     for role in render(CHART).of("ClusterRole"):
         for rule in role["rules"]:
             assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
@@ -193,7 +193,7 @@ def test_authors_are_checked_where_the_whole_cluster_is_served():
         assert not any(render(CHART, **values).of(kind) for kind in kinds)
 
 
-def test_crds_are_the_source_plus_the_policy_that_keeps_them():
+def test_crds_are_the_source_plus_the_policy_that_keeps_them_lws_880():
     crds = render(CHART).of("CustomResourceDefinition")
     sources = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "crds").glob("*.yaml"))]
     assert crds

@@ -32,7 +32,7 @@ def replaced(kubectl, old):
     return ended and ready == 2
 
 
-def test_requests_go_on_while_a_router_is_replaced(demo_kubectl, front):
+def test_requests_go_on_while_a_router_is_replaced_gie_548(demo_kubectl, front):
     stop, answered = threading.Event(), threading.Semaphore(0)
     with ThreadPoolExecutor(N_CLIENTS) as pool:
         clients = [pool.submit(ask_on, front, stop, answered) for _ in range(N_CLIENTS)]

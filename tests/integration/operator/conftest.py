@@ -67,14 +67,23 @@ def grant(server: ApiServer) -> None:
 _NUMBERS = itertools.count(1)
 
 
-@pytest.fixture
-def namespace(server: ApiServer) -> Namespace:
+def _namespace(server: ApiServer) -> Namespace:
     name = f"case-{next(_NUMBERS)}"
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     body = {"metadata": {"name": name, "labels": labels}}
     status, answer = server.request("POST", "/api/v1/namespaces", body)
     assert status == 201, answer
     return Namespace(server, name)
+
+
+@pytest.fixture
+def namespace(server: ApiServer) -> Namespace:
+    return _namespace(server)
+
+
+@pytest.fixture
+def another(server: ApiServer) -> Namespace:
+    return _namespace(server)
 
 
 @pytest.fixture

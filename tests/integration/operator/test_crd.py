@@ -275,7 +275,9 @@ def test_defaults_are_filled_in_and_are_those_the_operator_assumes(namespace: Na
     assert resources.cluster(**stored).spec == assumed
 
 
-def test_kubernetes_own_fields_of_a_template_are_kept(namespace: Namespace) -> None:
+def test_kubernetes_own_fields_of_a_template_are_kept_production_stack_294(
+    namespace: Namespace,
+) -> None:
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}
     volume = {"name": "env", "persistentVolumeClaim": {"claimName": "e", "readOnly": True}}
     template = {
@@ -329,7 +331,7 @@ def test_get_shows_what_a_user_looks_for(namespace: Namespace) -> None:
     assert "demo" in _kubectl(namespace.server, "-n", namespace.name, "get", "all")
 
 
-def test_plain_apply_can_carry_the_definition() -> None:
+def test_plain_apply_can_carry_the_definition_lws_366() -> None:
     assert CRD.stat().st_size < 100_000
 
 

@@ -30,7 +30,7 @@ def two_engines(
         yield fleet
 
 
-def test_a_scale_down_waits_for_the_stream_that_the_last_engine_answers(
+def test_a_scale_down_waits_for_the_stream_that_the_last_engine_answers_dynamo_13559(
     namespace: Namespace, operating: Operating
 ) -> None:
     with two_engines(namespace, operating) as fleet:
@@ -56,7 +56,7 @@ def test_a_scale_down_waits_for_the_stream_that_the_last_engine_answers(
     assert events.count("Drained") == 1
 
 
-def test_a_scale_down_that_is_taken_back_makes_the_engine_routable_again(
+def test_a_scale_down_that_is_taken_back_makes_the_engine_routable_again_aibrix_2413(
     namespace: Namespace, operating: Operating
 ) -> None:
     with two_engines(namespace, operating) as fleet:
@@ -104,7 +104,7 @@ def test_a_stream_that_outlasts_the_deadline_is_cut_and_told(
         assert "1 stream, oldest 41 s left" in event["message"]
 
 
-def test_a_roll_ends_no_stream_and_takes_every_old_engine(
+def test_a_roll_ends_no_stream_and_takes_every_old_engine_kthena_1589(
     namespace: Namespace, operating: Operating
 ) -> None:
     with two_engines(namespace, operating) as fleet:

@@ -25,7 +25,7 @@ def _seam(namespace: Namespace, seam: str) -> None:
     namespace.patch("HypicCluster", "demo", {"spec": {"pic": {"seam": seam}}})
 
 
-def test_of_two_operators_one_acts_and_the_other_takes_over_when_it_ends(
+def test_of_two_operators_one_acts_and_the_other_takes_over_when_it_ends_kubeai_67(
     namespace: Namespace, operating: Operating
 ) -> None:
     lease = f"{namespace.name}/op"
@@ -47,7 +47,7 @@ def test_of_two_operators_one_acts_and_the_other_takes_over_when_it_ends(
     assert _holder(namespace) == ""
 
 
-def test_an_operator_whose_lease_another_one_took_acts_no_more(
+def test_an_operator_whose_lease_another_one_took_acts_no_more_kserve_491(
     namespace: Namespace, operating: Operating
 ) -> None:
     namespace.create(resources.manifest())

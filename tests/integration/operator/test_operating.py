@@ -98,7 +98,9 @@ def test_nothing_of_the_framework_is_written_into_the_resource(
     assert not list(kopf.get_default_registry()._watching.get_all_handlers())
 
 
-def test_the_pods_own_words_reach_the_status(namespace: Namespace, operating: Operating) -> None:
+def test_the_pods_own_words_reach_the_status_kthena_1503(
+    namespace: Namespace, operating: Operating
+) -> None:
     with operating():
         namespace.create(resources.manifest())
         (made,) = eventually(lambda: namespace.sets("demo"))
@@ -154,7 +156,9 @@ def test_a_large_template_is_carried(namespace: Namespace, operating: Operating)
         assert sum(len(text) for text in annotations) < 1000
 
 
-def test_a_quota_that_forbids_pods_is_told(namespace: Namespace, operating: Operating) -> None:
+def test_a_quota_that_forbids_pods_is_told_kaito_344(
+    namespace: Namespace, operating: Operating
+) -> None:
     with operating():
         namespace.create(resources.manifest())
         (made,) = eventually(lambda: namespace.sets("demo"))
@@ -278,7 +282,7 @@ def test_what_the_api_server_refuses_is_told_in_its_words(
         namespace.bring_up("demo")
 
 
-def test_our_fields_are_put_back_and_those_of_others_stay(
+def test_our_fields_are_put_back_and_those_of_others_stay_dynamo_4420(
     namespace: Namespace, operating: Operating
 ) -> None:
     with operating() as operator:
@@ -314,7 +318,7 @@ def test_an_object_of_somebody_else_is_left_alone(
         namespace.bring_up("demo")
 
 
-def test_serving_is_what_the_front_door_answers(
+def test_serving_is_what_the_front_door_answers_llmkube_1624(
     namespace: Namespace, operating: Operating, prober: PlayedProber
 ) -> None:
     prober.answer = NO_TOKEN
@@ -343,7 +347,7 @@ def test_an_event_is_told_once_for_each_change(namespace: Namespace, operating: 
     assert sorted(told) == ["NotAsked", "RevisionStarted", "Serving", "Starting"]
 
 
-def test_a_cluster_is_deleted_without_the_operator(
+def test_a_cluster_is_deleted_without_the_operator_aicr_406(
     namespace: Namespace, operating: Operating
 ) -> None:
     with operating():
@@ -358,7 +362,9 @@ def test_a_cluster_is_deleted_without_the_operator(
     assert namespace.versions_of_children("demo") == left
 
 
-def test_foreground_deletion_makes_nothing_anew(namespace: Namespace, operating: Operating) -> None:
+def test_foreground_deletion_makes_nothing_anew_dynamo_8204(
+    namespace: Namespace, operating: Operating
+) -> None:
     with operating() as operator:
         namespace.create(resources.manifest())
         namespace.bring_up("demo")

@@ -55,7 +55,7 @@ def test_the_scale_says_how_many_there_are_and_which(
     assert len(found) == 2
 
 
-def test_a_sync_that_names_the_same_number_does_not_undo_the_scaler(
+def test_a_sync_that_names_the_same_number_does_not_undo_the_scaler_aibrix_1661(
     namespace: Namespace, operating: Operating
 ) -> None:
     with operating() as operator:

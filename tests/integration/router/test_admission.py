@@ -38,7 +38,7 @@ def quick_heartbeats(monkeypatch):
     monkeypatch.setattr("hypic_router.guard.admission.HEARTBEAT_S", 0.1)
 
 
-async def test_a_request_is_held_while_engines_sleep_and_answered_once_one_wakes():
+async def test_a_request_is_held_while_engines_sleep_until_one_wakes_production_stack_1003():
     async with sleeping() as (engine, router):
         asking = asyncio.create_task(ask(router.url, CHAT, chat()))
         await held(router, 1)

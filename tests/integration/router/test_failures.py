@@ -32,7 +32,7 @@ async def test_a_dead_engine_costs_no_request(engines):
         assert len(other.generated) == 20
 
 
-async def test_a_draining_engine_passes_the_request_to_another(engines):
+async def test_a_draining_engine_passes_the_request_to_another_llmd_2188(engines):
     one, other = engines
     draining = plain(503, {"message": "draining"}, b"X-Hypic-Draining: 1", b"Retry-After: 5")
     one.behave = says(draining)

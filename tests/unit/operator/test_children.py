@@ -182,7 +182,7 @@ def test_without_either_the_front_door_is_inside_only() -> None:
     assert entrance.children(resources.cluster()) == ()
 
 
-def test_a_router_goes_where_its_template_says() -> None:
+def test_a_router_goes_where_its_template_says_llmkube_793() -> None:
     template = {
         "labels": {"team": "a", "serving.hypic.dev/cluster": "other"},
         "nodeSelector": {"pool": "cpu"},

@@ -132,7 +132,7 @@ def test_the_revision_follows_what_engines_do_and_nothing_else() -> None:
     assert same not in found
 
 
-def test_the_revision_of_this_release_is_that_of_the_first_one() -> None:
+def test_the_revision_of_this_release_is_that_of_the_first_one_llmkube_192() -> None:
     assert engine.revision(resources.cluster()) == "d71a2ff5"
     assert engine.revision(resources.cluster(**DEMO)) == "b315dec9"
 
@@ -156,7 +156,7 @@ def _container(made: Any) -> dict[str, Any]:
     return container
 
 
-def test_devices_follow_tensor_parallel_unless_resources_are_given() -> None:
+def test_devices_follow_tensor_parallel_unless_resources_are_given_dynamo_10716() -> None:
     wide = resources.cluster(prefill={"tensorParallel": 4})
     made = _set(wide)
     assert _container(made)["resources"] == {"limits": {"nvidia.com/gpu": "4"}}
@@ -235,6 +235,23 @@ def test_what_others_need_is_written_before_them() -> None:
     assert {item["kind"] for item in pods} == {"StatefulSet", "Deployment"}
     assert {"Role", "ServiceAccount", "HypicRole"} <= {item["kind"] for item in first}
     assert len(first) + len(binding) + len(pods) == len(made)
+
+
+def test_no_probe_kills_an_engine_that_loads_or_needs_a_program_aibrix_772_dynamo_3726() -> None:
+    made = resources.children(resources.cluster(), Observed())
+    (engines,) = (item for item in made if item["kind"] == "StatefulSet")
+    (engine_container,) = engines["spec"]["template"]["spec"]["containers"]
+    probes = {name: engine_container[name] for name in ("startupProbe", "livenessProbe")}
+    # Until the startup probe has passed, the kubelet does not look at the other one.
+    starting = probes["startupProbe"]
+    assert starting["periodSeconds"] * starting["failureThreshold"] >= 3600
+    assert probes["livenessProbe"]["httpGet"]["path"] == "/health"
+    (routers,) = (item for item in made if item["kind"] == "Deployment")
+    (router_container,) = routers["spec"]["template"]["spec"]["containers"]
+    for held in (engine_container, router_container):
+        told = [value for key, value in held.items() if key.endswith("Probe")]
+        assert len(told) >= 2
+        assert all("httpGet" in probe and "exec" not in probe for probe in told)
 
 
 if __name__ == "__main__":

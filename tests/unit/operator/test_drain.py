@@ -73,7 +73,7 @@ def test_an_engine_that_does_not_answer_is_left_to_its_own_drain(told_s: float, 
     assert _step(told_s=told_s, heard=Heard(False, None)).act == act
 
 
-def test_a_crashing_engine_holds_nobody_back() -> None:
+def test_a_crashing_engine_holds_nobody_back_llmkube_1250() -> None:
     assert _step(told_s=None, running=False).act == "release"
 
 

@@ -180,7 +180,7 @@ def test_taking_a_change_back_retires_what_it_made() -> None:
     assert [ref.name for ref in found.resize] == [f"demo-both-{_revision(NEW)}"]
 
 
-def test_with_its_status_lost_the_ready_revision_is_known_as_serving() -> None:
+def test_with_its_status_lost_the_ready_revision_is_known_as_serving_dynamo_13620() -> None:
     cluster = resources.cluster(**NEW)
     found = plan.where(cluster, _both(cluster, (OLD, [resources.READY] * 2)), None)
     assert found.serving == _revision(OLD)
@@ -289,3 +289,20 @@ def test_a_refusal_opens_what_was_to_go() -> None:
     found = planned(fewer, Observed.of(fewer, children, pods), refusal)
     assert [step.act for step in found.drains.steps] == ["reopen"]
     assert (found.apply, found.resize) == ((), ())
+
+
+def test_a_role_that_is_removed_leaves_nothing_behind_dynamo_3379() -> None:
+    pair = resources.cluster(decode={})
+    children, pods = resources.snapshot(pair)
+    alone = resources.cluster(status=pair.status)
+    made, started = resources.snapshot(alone)
+    both = {(item["kind"], item["metadata"]["name"]): item for item in (*children, *made)}
+    observed = Observed.of(alone, list(both.values()), [*pods, *started])
+    found = planned(alone, observed)
+    of_pair = {item["metadata"]["name"] for item in children} - {
+        item["metadata"]["name"] for item in made
+    }
+    going = {ref.name for ref in (*found.delete, *found.resize)}
+    going |= {step.pod.engine_set for step in found.drains.steps}
+    assert any("decode" in name for name in of_pair)
+    assert going == of_pair

@@ -70,7 +70,7 @@ def test_with_recreate_an_old_engine_goes_first_and_its_room_is_used() -> None:
     assert _numbers(found) == ({"prefill": 1}, {"demo-prefill-old": 1})
 
 
-def test_auto_makes_room_only_when_the_scheduler_finds_none() -> None:
+def test_auto_makes_room_only_when_the_scheduler_finds_none_kserve_5452() -> None:
     old = ("prefill", "old", [None] * 2)
     for trouble, left in ((LOADING, 2), (ELSEWHERE, 2), (FULL, 1)):
         found = _rolled(_observed(old, ("prefill", "new", [trouble])), "Auto", prefill=2)
@@ -90,7 +90,7 @@ def test_a_revision_that_never_becomes_ready_takes_no_more_than_its_place() -> N
         assert _numbers(found) == ({"prefill": 1}, {"demo-prefill-old": left})
 
 
-def test_prefill_of_the_new_revision_replaces_nobody_before_its_decode_is_ready() -> None:
+def test_prefill_of_the_new_revision_replaces_nobody_before_its_decode_is_ready_llmd_499() -> None:
     old = (("prefill", "old", [None] * 2), ("decode", "old", [None]))
     observed = _observed(*old, ("prefill", "new", [None]), ("decode", "new", [LOADING]))
     assert _numbers(_rolled(observed, prefill=2, decode=1))[1] == {

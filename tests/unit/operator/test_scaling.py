@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from hypic_operator.core import scaling
 from hypic_operator.core.scaling import Bounds, Decision, Load, Recommendation
 
+from ...support import resources
+
 BOUNDS = Bounds(1, 4, requests=8, computed_per_s=None, calm_s=300, idle_s=600)
 SLEEPY = replace(BOUNDS, fewest=0)
 NOW_S = 10_000.0
@@ -72,7 +74,7 @@ def test_after_a_gap_in_the_data_calm_begins_anew() -> None:
     assert _decided(Load(0)).reason == "WaitsForCalm"
 
 
-def test_idle_is_not_no_data() -> None:
+def test_idle_is_not_no_data_dynamo_6985() -> None:
     found = _decided(Load(0), before=_calm(1))
     assert (found.engines, found.reason, found.known) == (1, "ScaledDown", True)
 
@@ -105,7 +107,7 @@ def test_engines_that_were_never_ready_are_not_put_to_sleep() -> None:
     assert (found.engines, found.reason) == (1, "Waking")
 
 
-def test_a_held_request_wakes_and_nothing_else_does() -> None:
+def test_a_held_request_wakes_and_nothing_else_does_llmkube_1793() -> None:
     found = _decided(Load(1, held=1), SLEEPY, current=0, ready=0)
     assert (found.engines, found.reason) == (1, "Woken")
     assert found.message == "1 request, 1 of them held, 8 an engine"
@@ -126,10 +128,24 @@ def test_memory_keeps_no_more_than_its_longest_window_needs() -> None:
     whole=st.booleans(),
     fewest=st.integers(0, 2),
 )
-def test_the_number_stays_within_the_bounds_or_as_it_was(
+def test_the_number_stays_within_the_bounds_or_as_it_was_dynamo_12428(
     requests: int, held: int, current: int, ready: int, whole: bool, fewest: int
 ) -> None:
     bounds = replace(BOUNDS, fewest=fewest)
     load = Load(requests + held, held, whole=whole)
     found = _decided(load, bounds, current=current, ready=ready, before=_calm(1))
     assert found.engines == current or fewest <= found.engines <= bounds.most
+
+
+def test_an_engine_that_does_not_get_ready_keeps_no_other_dynamo_14251() -> None:
+    found = _decided(Load(1), current=3, ready=2, before=_calm(1))
+    assert (found.engines, found.reason) == (1, "ScaledDown")
+
+
+def test_a_held_request_wakes_both_roles_of_a_pair_autoscaling_1531() -> None:
+    asleep = {"min": 0, "max": 4}
+    cluster = resources.cluster(prefill={"scaling": asleep}, decode={"scaling": asleep})
+    for spec in cluster.spec.roles.values():
+        assert spec.scaling is not None
+        found = _decided(Load(0, held=1), Bounds.of(spec.scaling), current=0, ready=0)
+        assert (found.engines, found.reason) == (1, "Woken")

@@ -90,7 +90,7 @@ def test_an_engine_that_leaves_is_said_to_leave_until_its_place_is_free() -> Non
     assert gone["PrefillReady"].reason == "Starting"
 
 
-def test_the_reason_of_a_pod_is_the_reason_of_the_cluster() -> None:
+def test_the_reason_of_a_pod_is_the_reason_of_the_cluster_kserve_1859() -> None:
     cluster = resources.cluster()
     pods = _pods(cluster, resources.crashed(1, "ModelError: no config.json"))
     found = _conditions(_facts(cluster, _whole(cluster, pods=pods)))

@@ -57,7 +57,7 @@ def test_both_wordings_of_a_failed_pull_are_one() -> None:
     )
 
 
-def test_a_container_that_crashed_and_runs_again_is_still_told_as_crashing() -> None:
+def test_a_container_that_crashed_and_runs_again_is_still_told_as_crashing_kaito_931() -> None:
     status = resources.crashed(1, "boom")
     status["containerStatuses"][0]["state"] = {"running": {}}
     found = _of(status)
@@ -116,7 +116,7 @@ def test_an_evicted_engine_says_what_to_raise() -> None:
     assert "raise prefill.template.engine.resources.requests" in found.message
 
 
-def test_a_claim_that_is_missing_is_named_with_the_fields_that_name_it() -> None:
+def test_a_claim_that_is_missing_is_named_with_the_fields_that_name_it_kthena_1220() -> None:
     scheduler = (
         '0/1 nodes are available: persistentvolumeclaim "hypic-models" not found. '
         "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."

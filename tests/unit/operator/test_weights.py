@@ -1,5 +1,8 @@
 """How the model's files reach an engine, for each source."""
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,7 +74,7 @@ def test_a_download_ends_where_the_engine_looks() -> None:
     assert download["image"] == "e:1"
 
 
-def test_only_the_download_sees_the_token_and_only_by_reference() -> None:
+def test_only_the_download_sees_the_token_and_only_by_reference_kserve_4400() -> None:
     pod = _pod(_from({"huggingFace": HUB}))
     token = {"secretKeyRef": {"name": "hub", "key": "read"}}
     assert {"name": "HF_TOKEN", "valueFrom": token} in pod["initContainers"][0]["env"]
@@ -121,3 +124,23 @@ def test_another_token_makes_no_new_revision_and_another_commit_does() -> None:
 
     assert revision(tokenSecretRef={"name": "other"}) == revision()
     assert revision(revision="abc") != revision()
+
+
+def test_what_is_complete_is_not_downloaded_again_dynamo_874(tmp_path: Path) -> None:
+    (download,) = _pod(_from({"huggingFace": HUB}))["initContainers"]
+    hub = ["def snapshot_download(*_, local_dir, **__):", " local_dir.mkdir()", " print('asked')"]
+    (tmp_path / "huggingface_hub.py").write_text("\n".join(hub))
+    told = {item["name"]: item["value"] for item in download["env"] if "value" in item}
+    told |= {"HYPIC_FOLDER": str(tmp_path / "model"), "PYTHONPATH": str(tmp_path)}
+    said = [
+        subprocess.run(
+            [sys.executable, *download["command"][1:]],
+            env=told,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for _ in range(2)
+    ]
+    assert "asked" in said[0]
+    assert said[1] == "Qwen/Qwen3.5 is there already\n"

@@ -29,7 +29,7 @@ def names(workers):
     return [one.at.name for one in workers]
 
 
-def test_a_prefill_engine_starts_requests_only_with_decode_of_its_revision():
+def test_a_prefill_engine_starts_requests_only_with_decode_of_its_revision_kserve_6218():
     fleet = Fleet(
         (prefill("p1"), prefill("p2", revision="r2"), decode("d1"), worker("b", Role.BOTH))
     )
