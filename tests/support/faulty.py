@@ -64,7 +64,7 @@ class Faulty:
         self.decide = decide
         self.asked: list[Asked] = []
         self._server = server
-        (self._port,) = apiserver.free_ports(1)
+        self._port = 0
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._up = threading.Event()
@@ -93,6 +93,8 @@ class Faulty:
 
     def _run(self) -> None:
         self._loop.run_until_complete(self._serve())
+        # TLS connections end in a few turns of the loop after they are closed.
+        self._loop.run_until_complete(asyncio.sleep(0.2))
         self._loop.close()
 
     async def _serve(self) -> None:
@@ -102,7 +104,8 @@ class Faulty:
             self._session = session
             runner = web.ServerRunner(web.Server(self._answer), shutdown_timeout=0.1)
             await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", self._port).start()
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            self._port = runner.addresses[0][1]
             self._up.set()
             await self._stop.wait()
             await runner.cleanup()

@@ -119,7 +119,7 @@ def _said(facts: Facts, name: RoleName, found: trouble.Trouble) -> str:
         return found.message
     pods = facts.observed.of_part(name, facts.plan.roll.wanted)
     told = loading.words((pod.loading for pod in pods), _load_s(facts, name))
-    return f"{found.message}, {told}" if told else found.message
+    return f"{found.message} ({told})" if told else found.message
 
 
 def _load_s(facts: Facts, name: RoleName) -> int | None:

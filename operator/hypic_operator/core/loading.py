@@ -61,7 +61,7 @@ def words(loadings: Iterable[Loading], last_s: int | None) -> str:
     starts = [item.started for item in loadings if item.started and item.ready is None]
     if not starts:
         return ""
-    since = f"loading since {_clock(min(starts))}"
+    since = f"since {_clock(min(starts))}"
     if last_s is None:
         return f"{since}; there was no load before to estimate from"
     end = max(starts) + timedelta(seconds=last_s)

@@ -14,9 +14,6 @@ from ...support.playing import Namespace
 from ...support.waiting import eventually
 from .conftest import Operating, grant, install
 
-# kopf leaves the connections of a request that failed to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
 WITHIN_S = 120.0
 # One in so many requests fails.
 EACH_WRITE, EACH_READ = 7, 50

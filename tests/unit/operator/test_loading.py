@@ -44,12 +44,11 @@ def test_the_estimate_is_a_time_that_stays_the_same_while_it_loads() -> None:
         Loading(_at("11:00:00"), _at("11:01:00")),
     ]
     assert loading.words(loads, 95) == (
-        "loading since 12:00:10 UTC; the last load took 95 s, so it should be ready about "
-        "12:01:55 UTC"
+        "since 12:00:10 UTC; the last load took 95 s, so it should be ready about 12:01:55 UTC"
     )
 
 
 def test_the_first_load_has_no_estimate() -> None:
     said = loading.words([Loading(_at("12:00:10"))], None)
-    assert said == "loading since 12:00:10 UTC; there was no load before to estimate from"
+    assert said == "since 12:00:10 UTC; there was no load before to estimate from"
     assert loading.words([Loading()], 95) == ""
