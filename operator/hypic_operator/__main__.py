@@ -103,11 +103,6 @@ async def _with_secret(
     return settings
 
 
-async def _pause(stop: asyncio.Event) -> None:
-    with suppress(TimeoutError):
-        await asyncio.wait_for(stop.wait(), PAUSE_S)
-
-
 def _candidate(settings: Settings, link: connection.Connection) -> leader.Leader | None:
     if not settings.lease:
         return None

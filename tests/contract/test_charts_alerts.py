@@ -40,11 +40,15 @@ def took(seconds, name, labels=""):
 
 
 LOOKS = "hypic_operator_reconcile_seconds"
+CONDITION = f"hypic_operator_condition{{{AT}"
 TOKENS = "hypic_engine_prompt_tokens_total"
 WELL = {
     UP: stands(1),
     f'{LOOKS}_count{{result="ok"}}': rises(9),
     **took(0.5, LOOKS),
+    'hypic_operator_decision_total{kind="DrainTimedOut"}': stands(0),
+    f'{CONDITION}, type="PrefillReady", status="True", reason="EnginesReady"}}': stands(1),
+    f'{CONDITION}, type="ScalingReady", status="True", reason="Scaling"}}': stands(1),
     f'hypic_router_engines{{{AT}, state="ready"}}': stands(2),
     f'hypic_router_requests_total{{{AT}, code="200"}}': rises(99),
     f'hypic_router_requests_total{{{AT}, code="503"}}': rises(1),
@@ -63,6 +67,13 @@ ILL = {
     "HypicOperatorDown": {UP: stands(0)},
     "HypicReconcileErrors": {f'{LOOKS}_count{{result="error"}}': rises(9)},
     "HypicReconcileSlow": took(60, LOOKS),
+    "HypicDrainStuck": {'hypic_operator_decision_total{kind="DrainTimedOut"}': rises(1)},
+    "HypicLoadStuck": {
+        f'{CONDITION}, type="DecodeReady", status="False", reason="Loading"}}': stands(1)
+    },
+    "HypicScalingBlocked": {
+        f'{CONDITION}, type="ScalingReady", status="False", reason="NoMetrics"}}': stands(1)
+    },
     "HypicNoReadyEngine": {f'hypic_router_engines{{{AT}, state="ready"}}': stands(0)},
     "HypicRouterErrors": {f'hypic_router_requests_total{{{AT}, code="503"}}': rises(9)},
     "HypicFirstTokenSlow": took(60, "hypic_router_ttft_seconds", AT),
