@@ -65,7 +65,7 @@ def words(loadings: Iterable[Loading], last_s: int | None) -> str:
     if last_s is None:
         return f"{since}; there was no load before to estimate from"
     end = max(starts) + timedelta(seconds=last_s)
-    return f"{since}; the last load took {last_s} s, so it should be ready about {_clock(end)}"
+    return f"{since}; it took {last_s} s before, so it should be ready about {_clock(end)}"
 
 
 def _clock(at: datetime) -> str:

@@ -44,7 +44,7 @@ def test_the_estimate_is_a_time_that_stays_the_same_while_it_loads() -> None:
         Loading(_at("11:00:00"), _at("11:01:00")),
     ]
     assert loading.words(loads, 95) == (
-        "since 12:00:10 UTC; the last load took 95 s, so it should be ready about 12:01:55 UTC"
+        "since 12:00:10 UTC; it took 95 s before, so it should be ready about 12:01:55 UTC"
     )
 
 

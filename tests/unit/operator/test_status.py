@@ -117,7 +117,7 @@ def test_an_engine_that_loads_says_since_when_and_when_it_should_be_ready() -> N
     cluster = resources.cluster(prefill={"replicas": 2})
     facts = _facts(cluster, _whole(cluster, pods=_pods(cluster, ready, resources.loading())))
     said = _conditions(facts)["PrefillReady"].message
-    assert "is loading the model (since 00:00:00 UTC; the last load took 95 s" in said
+    assert "is loading the model (since 00:00:00 UTC; it took 95 s before" in said
     assert "ready about 00:01:35 UTC" in said
     written = status.status(facts, now=NOW)
     assert written["prefill"]["loadSeconds"] == 95
