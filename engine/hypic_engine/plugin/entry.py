@@ -81,6 +81,8 @@ class _Process:
             scheduler = _SchedulerProcess(settings)
             hooks.register_cache(BACKEND, scheduler.cache)
             configure = scheduler.configure
+        elif settings.enabled:
+            configure = _receive_prompts
         hooks.install(hooks.for_process(configure))
 
     @staticmethod
@@ -130,6 +132,14 @@ def _serve_models(*_: Any) -> None:
     from .runner.memory import value_buffer  # noqa: PLC0415
 
     hooks.install(hooks.for_models(value_buffer))
+
+
+def _receive_prompts(*_: Any) -> None:
+    """In a scheduler process of a decode server."""
+    from .scheduler import receiving  # noqa: PLC0415 - after SGLang chose its platform
+
+    _serve_models()
+    hooks.install(hooks.for_receiving(receiving.resolve))
 
 
 class _SchedulerProcess:

@@ -196,6 +196,12 @@ def for_sending(sending: "Sending") -> list[Hook]:
     ]
 
 
+def for_receiving(resolve: Callable[..., Any]) -> list[Hook]:
+    """In each scheduler process of a decode server."""
+    queue = "disaggregation.decode.DecodePreallocQueue."
+    return [Hook(f"{queue}_resolve_pending_reqs", "AROUND", resolve, "who was given up is kept")]
+
+
 def register_cache(name: str, factory: Callable[[Any], Any]) -> None:
     """Make our cache selectable as ``--radix-cache-backend``."""
     from sglang.srt.mem_cache import registry  # noqa: PLC0415
