@@ -43,6 +43,7 @@ REQUIRED: Mapping[str, tuple[str, tuple[Any, ...], Any]] = {
     "pp_size": ("--pipeline-parallel-size", (1,), None),
     "dp_size": ("--data-parallel-size", (1,), None),
     "attn_cp_size": ("--attention-context-parallel-size", (1,), None),
+    "tokenizer_worker_num": ("--tokenizer-worker-num", (1,), None),
     "enable_dynamic_batch_tokenizer": ("--enable-dynamic-batch-tokenizer", (False,), None),
     "grpc_mode": ("--grpc-mode", (False,), None),
     "encoder_only": ("--encoder-only", (False,), None),
@@ -50,7 +51,10 @@ REQUIRED: Mapping[str, tuple[str, tuple[Any, ...], Any]] = {
 }
 
 # A decode server takes prompts apart as its prefill server does; the rest of it is SGLang's own.
-REQUIRED_OF_DECODE = ("enable_multimodal", "enable_dynamic_batch_tokenizer", "grpc_mode")
+REQUIRED_OF_DECODE = (
+    *("enable_multimodal", "tokenizer_worker_num"),
+    *("enable_dynamic_batch_tokenizer", "grpc_mode"),
+)
 
 CPU_PRESETS: Mapping[str, Any] = {
     "device": "cpu",

@@ -159,7 +159,20 @@ def test_control_takes_the_admin_key_and_no_other_as_sglang_s_own_routes_do(keye
     for path in ("/pic/drain", "/pic/info", "/flush_cache"):
         codes = [asked(keyed, path, key=key)[0] for key in (None, "user", "admin")]
         assert codes == [401, 401, 200], path
-    assert drain(keyed, body={"deadline_s": 9}, key="user")[0] == 401
+
+
+def test_every_control_route_of_ours_asks_for_the_admin_key(keyed):
+    paths = json.loads(asked(keyed, "/openapi.json", key="user")[2])["paths"]
+    ours = [
+        (path, method.upper())
+        for path, methods in paths.items()
+        if path.startswith("/pic/") and path != "/pic/ready"
+        for method in methods
+    ]
+    assert len(ours) == 10
+    for path, method in ours:
+        for key in (None, "user"):
+            assert asked(keyed, path, method=method, body={}, key=key)[0] == 401, (path, method)
     assert drain(keyed, key="admin")[1]["draining"] is False
 
 

@@ -31,7 +31,7 @@ def run(*words):
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
 

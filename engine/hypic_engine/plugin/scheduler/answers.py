@@ -67,9 +67,9 @@ class Answers:
         """After ``SchedulerOutputStreamer.get_cached_tokens_details``: add ours."""
         details: Details | None = getattr(req, "hypic_details", None)
         if details is not None:
-            req.hypic_told = self._measured(req, details).to_json()
+            req.hypic_pic = self._measured(req, details).to_json()
             req.hypic_details = None
-        told = getattr(req, "hypic_told", None)
+        told = getattr(req, "hypic_pic", None)
         return result if told is None else {**(result or {}), "pic": told}
 
     def settle(self, scheduler: Any) -> None:
