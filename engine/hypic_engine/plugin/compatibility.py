@@ -85,7 +85,7 @@ def _required(role: str) -> Mapping[str, tuple[str, tuple[Any, ...], Any]]:
 def presets(role: str) -> dict[str, Any]:
     """What flags that the user left alone become with ``--pic-enable``."""
     values = {field: value for field, (_, _, value) in _required(role).items() if value is not None}
-    return values if role == "both" else values | {"disable_radix_cache": True}
+    return values | {"disable_radix_cache": True} if role == "decode" else values
 
 
 def refuse_conflicts(

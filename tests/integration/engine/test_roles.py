@@ -80,6 +80,19 @@ def test_cold_partly_and_wholly_cached_prompts_go_on_with_the_tokens_of_one_serv
     assert answered(both, QUESTION)[0] == wanted(model, QUESTION)
 
 
+def test_a_prompt_without_segments_finds_its_prefix_on_the_prefill_server(both, model):
+    both.prefill.flush()
+    turns = ("".join(documents(171, 270)), "And then it slept.", "For how long?")
+    cached = []
+    for n_turns in range(1, 4):
+        prompt = "".join(turns[:n_turns])
+        tokens, n_cached = answered(both, prompt)
+        assert tokens == wanted(model, prompt)
+        cached.append(n_cached)
+    assert cached[0] == 0
+    assert all(n_cached >= 256 for n_cached in cached[1:])
+
+
 def test_eight_at_once_have_the_tokens_of_one_server(both, model):
     drawn = [case for case in cases(seed=3, n_cases=40) if not case.recompute]
     with concurrent.futures.ThreadPoolExecutor(8) as threads:
