@@ -44,7 +44,7 @@ def test_what_a_secret_holds_is_in_no_status_event_child_or_log(
     text = json.dumps(written) + caplog.text
     encoded = [base64.b64encode(word.encode()).decode() for word in WORDS]
     assert not [word for word in (*WORDS, *encoded) if word in text]
-    about = (event.get("objectRef", {}) for event in namespace.server.audited())
-    asked = {item.get("resource") for item in about}
+    about = [event.get("objectRef", {}) for event in namespace.server.audited()]
+    asked = {item.get("resource") for item in about if item.get("namespace") == namespace.name}
     assert "statefulsets" in asked
     assert "secrets" not in asked
