@@ -129,9 +129,7 @@ def _install_front(settings: Settings) -> None:
 
 def _serve_models(*_: Any) -> None:
     """In a scheduler process: what the models that we add need, with segments or without."""
-    from .runner.memory import value_buffer  # noqa: PLC0415
-
-    hooks.install(hooks.for_models(value_buffer))
+    hooks.install(hooks.for_models())
 
 
 def _receive_prompts(*_: Any) -> None:

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from ..errors import HostError
+from .models import lightning
 
 if TYPE_CHECKING:
     from .arguments import Arguments
@@ -110,10 +111,16 @@ def for_process(configure: Callable[..., Any]) -> list[Hook]:
     return [Hook(target, "BEFORE", configure, "install the scheduler's hooks")]
 
 
-def for_models(value_buffer: Callable[..., Any]) -> list[Hook]:
+def for_models() -> list[Hook]:
     """In each scheduler process, whether it caches segments or not."""
-    target = "mem_cache.memory_pool.HybridLinearKVPool.get_value_buffer"
-    return [Hook(target, "AROUND", value_buffer, "Triton measures layer 0")]
+    pools = "mem_cache.memory_pool."
+    states = f"{pools}MambaPool."
+    values = f"{pools}HybridLinearKVPool.get_value_buffer"
+    return [
+        Hook(values, "AROUND", lightning.value_buffer, "Triton measures layer 0"),
+        Hook(f"{states}get_contiguous_buf_infos", "AFTER", lightning.state_buffers, "no tails"),
+        Hook(f"{states}get_state_dim_per_tensor", "AFTER", lightning.state_dims, "no tails"),
+    ]
 
 
 def for_scheduler(

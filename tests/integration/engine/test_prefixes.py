@@ -12,12 +12,13 @@ STRATEGIES = {
 HEAD, *DOCUMENTS = documents(200, 40, 120, 90)
 SEGMENTS = joined(HEAD, *DOCUMENTS, "question")
 N_TURNS = 6
+N_CONVERSATIONS, N_AT_ONCE = 500, 20
 
 
 @pytest.fixture(scope="module", params=STRATEGIES)
 def pair(request, tiny, tmp_path_factory):
     """A stock server and one that caches segments, both with the same kind of prefix tree."""
-    flags = STRATEGIES[request.param]
+    flags = (*STRATEGIES[request.param], "--max-running-requests", str(N_AT_ONCE))
     stock = running(tiny, tmp_path_factory, "--enable-cache-report", *flags)
     segments = running(tiny, tmp_path_factory, *PIC, *flags)
     yield next(stock), next(segments)
@@ -38,6 +39,27 @@ def conversation(server, seed: int, *, between=lambda: None) -> list[tuple[list[
         heard.append(hit(answer))
         said += answer["text"]
         between()
+    return heard
+
+
+def batch(server, prompts: list[str], n_tokens: int):
+    sampling = {"temperature": 0, "max_new_tokens": n_tokens}
+    status, answers = server.post("/generate", {"text": prompts, "sampling_params": sampling})
+    assert status == 200, answers
+    return answers
+
+
+def chats(server) -> list[tuple[list[int], int]]:
+    """Many short conversations of two turns, some at a time."""
+    first, second = documents(208, *[70] * N_CONVERSATIONS), documents(209, *[40] * N_CONVERSATIONS)
+    heard = []
+    for start in range(0, N_CONVERSATIONS, N_AT_ONCE):
+        said = first[start : start + N_AT_ONCE]
+        answers = batch(server, said, 2)
+        heard += [hit(answer) for answer in answers]
+        more = second[start : start + N_AT_ONCE]
+        said = [a + b["text"] + c for a, b, c in zip(said, answers, more, strict=True)]
+        heard += [hit(answer) for answer in batch(server, said, 2)]
     return heard
 
 
@@ -71,10 +93,7 @@ def test_a_batch_of_plain_prompts_and_segments_at_once_keeps_states_apart(pair):
     expected = [stock.generate(prompt, n_tokens=7)["output_ids"] for prompt in plain]
     alone = segments.generate(SEGMENTS, n_tokens=7)["output_ids"]
     for _ in range(3):
-        sampling = {"temperature": 0, "max_new_tokens": 7}
-        body = {"text": [*plain, SEGMENTS, *plain], "sampling_params": sampling}
-        status, answers = segments.post("/generate", body)
-        assert status == 200
+        answers = batch(segments, [*plain, SEGMENTS, *plain], 7)
         assert [a["output_ids"] for a in answers] == [*expected, alone, *expected]
 
 
@@ -86,6 +105,20 @@ def test_prompts_with_segments_never_enter_the_tree(pair):
     segments.generate(joined(HEAD, *DOCUMENTS), pic={"recompute": "all"})
     assert segments.info["prefix_tokens"] == 0
     assert segments.info["segments"] == 3
+
+
+def test_a_thousand_chat_turns_have_the_same_hits_and_flood_no_segment_that_is_used(pair):
+    stock, segments = pair
+    expected = chats(stock)
+    assert len(expected) == 1_000
+    segments.flush()
+    for _ in range(2):
+        segments.generate(SEGMENTS)
+    assert chats(segments) == expected
+    assert sum(cached > 0 for _, cached in expected) >= N_CONVERSATIONS
+    assert 2 * segments.info["kv_tokens"] < N_CONVERSATIONS * (70 + 40), "everything fits"
+    details = segments.generate(SEGMENTS)["meta_info"]["pic"]
+    assert details["segments"] == {"hit": 3, "filled": 0, "in_place": 0}
 
 
 def test_salts_of_prefixes_never_read_each_other(pair):

@@ -9,9 +9,10 @@ import urllib.request
 import pytest
 
 from ...support.front import front
-from ...support.oracle import full, generate
+from ...support.oracle import full, generate, load
 from ...support.pair import pair
 from ...support.waiting import eventually
+from .conftest import written
 from .oracle_cases import cases
 from .prompts import documents, joined
 from .test_draining import drain
@@ -67,7 +68,8 @@ def answered(both, *pieces):
     return answer["output_ids"], answer["meta_info"]["cached_tokens"]
 
 
-def test_cold_partly_and_wholly_cached_prompts_go_on_with_the_tokens_of_one_server(both, model):
+def goes_on_right(both, model):
+    """Cold, partly and wholly cached, and without segments."""
     both.prefill.flush()
     cold = (HEAD, FIRST, QUESTION)
     assert answered(both, *cold) == (wanted(model, *cold), 0)
@@ -78,6 +80,17 @@ def test_cold_partly_and_wholly_cached_prompts_go_on_with_the_tokens_of_one_serv
     n_found += len(SECOND) - 8
     assert answered(both, *wholly) == (wanted(model, *wholly), n_found)
     assert answered(both, QUESTION)[0] == wanted(model, QUESTION)
+
+
+def test_cold_partly_and_wholly_cached_prompts_go_on_with_the_tokens_of_one_server(both, model):
+    goes_on_right(both, model)
+
+
+@pytest.mark.parametrize("family", ["ring", "bailing-v2.5"])
+def test_prompts_of_lightning_models_do_too(family, tmp_path_factory):
+    folder = written(family, tmp_path_factory)
+    with pair(folder, tmp_path_factory.mktemp("roles")) as servers:
+        goes_on_right(servers, load(folder))
 
 
 def test_a_prompt_without_segments_finds_its_prefix_on_the_prefill_server(both, model):

@@ -75,13 +75,3 @@ class Memory:
         self._operators = pool.OperatorPool(
             shape, n_slots=n_slots, dtype=dtype, device=runner.device
         )
-
-
-def value_buffer(original: Callable[..., Any], pool: Any, layer_id: int) -> Any:
-    """Around ``HybridLinearKVPool.get_value_buffer``: layer 0 stands for any with values.
-
-    SGLang 0.5.14's Triton backend takes the size of values from layer 0, linear in a hybrid
-    model, unless the model is of a family that it lists; Lightning is not among them.
-    """
-    known = pool.full_attention_layer_id_mapping
-    return original(pool, layer_id if layer_id or 0 in known else next(iter(known)))
