@@ -117,7 +117,8 @@ def test_a_request_that_opts_out_neither_reads_nor_fills(warmed):
     held = warmed.info["segments"]
     answer = warmed.generate(PROMPT, pic={"enabled": False})
     assert answer["meta_info"]["cached_tokens"] == 0
-    assert "pic" not in answer["meta_info"]
+    assert answer["meta_info"]["pic"]["found"] == 0
+    assert answer["meta_info"]["pic"]["segments"] == {"hit": 0, "filled": 0, "in_place": 0}
     assert warmed.info["segments"] == held
 
 

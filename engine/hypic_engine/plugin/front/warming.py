@@ -59,7 +59,8 @@ class Warming:
             except ValueError as error:
                 return {"stored": False, "reason": str(error)}
         meta = answer["meta_info"]
-        if "pic" not in meta:
+        became = meta["pic"]["segments"]
+        if not became["hit"] + became["filled"]:
             return {"stored": False, "reason": f"shorter than {self._settings.min_tokens} tokens"}
         names = {"model": manager.served_model_name, "salt": salt}
         digest = (
@@ -67,7 +68,7 @@ class Warming:
             if isinstance(segment, str)
             else segments.ids_digest(segment, **names)
         )
-        was_held = bool(meta["pic"]["segments"]["hit"])
+        was_held = bool(became["hit"])
         n_tokens = meta["prompt_tokens"] - 1
         return {"stored": True, "was_held": was_held, "tokens": n_tokens, "digest": digest}
 
