@@ -1,17 +1,13 @@
 """Each complaint of other systems' users is kept out by tests that exist and bear its number."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parents[1]
-ROWS = [
-    [cell.strip() for cell in line.strip("|").split("|")]
-    for line in (TESTS / "complaints.md").read_text().splitlines()
-    if line.startswith("|")
-][2:]
-NAMED = [(name, row[1]) for row in ROWS for name in re.findall(r"`(\S+?\.py::\S+?)`", row[2])]
+from ..support import tables
+
+ROWS = tables.rows("complaints.md")
+NAMED = [(name, row[1]) for row in ROWS for name in tables.named(row[2])]
 
 
 @pytest.mark.parametrize(("name", "told_in"), NAMED, ids=[name for name, _ in NAMED])
@@ -19,8 +15,7 @@ def test_a_test_that_keeps_a_complaint_out_exists_and_bears_its_number(
     name: str, told_in: str
 ) -> None:
     file, function = name.split("::")
-    text = (TESTS / file).read_text()
-    assert re.search(rf"^(?:async )?def {function}\(", text, re.MULTILINE)
+    assert function in tables.functions(file)
     numbers = re.findall(r"#(\d+)", told_in)
     assert any(function.endswith(f"_{number}") for number in numbers)
 

@@ -85,7 +85,8 @@ def for_frontend(frontend: "Frontend", usage: "Usage", rooms: "Rooms") -> list[H
         Hook(f"{manager}_create_tokenized_object", "AFTER", rooms.number, "rooms of n > 1"),
         Hook(f"{manager}_send_one_request", "BEFORE", rooms.assign, "rooms of n > 1"),
         Hook(f"{manager}_wait_one_response", "AROUND", usage.lift, "meta_info.pic"),
-        Hook(f"{manager}_handle_batch_request", "AROUND", frontend.forget, "states of n > 1"),
+        Hook(f"{manager}_send_one_request", "BEFORE", frontend.note, "ids of n > 1"),
+        Hook(f"{manager}_handle_batch_request", "AROUND", frontend.forget, "end of n > 1"),
     ]
 
 

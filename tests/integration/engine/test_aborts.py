@@ -6,6 +6,8 @@ import json
 import random
 import socket
 import threading
+from collections.abc import Iterator
+from typing import Any
 
 from ...support.waiting import eventually
 from .prompts import documents, joined
@@ -21,19 +23,31 @@ PROBE = joined(HEAD, *DOCUMENTS[:5], "Which is first?")
 
 def streamed_and_dropped(server, prompt: str, after_s: float) -> None:
     """One streamed request over a socket of its own, reset after a while."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=after_s)
-    sampling = {"temperature": 0, "max_new_tokens": 200, "ignore_eos": True}
-    body = {"text": prompt, "stream": True, "sampling_params": sampling}
-    headers = {"content-type": "application/json"}
+    with leaving(server, after_s) as connection, contextlib.suppress(OSError):  # the time is over
+        ask(connection, prompt, n_tokens=200).read()
+
+
+@contextlib.contextmanager
+def leaving(server, timeout_s: float) -> Iterator[http.client.HTTPConnection]:
+    """A connection that is reset at the end."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=timeout_s)
     try:
-        with contextlib.suppress(OSError):  # the time is over
-            connection.request("POST", "/generate", json.dumps(body), headers)
-            connection.getresponse().read()
+        yield connection
     finally:
         if connection.sock is not None:
             reset = b"\x01\x00\x00\x00\x00\x00\x00\x00"
             connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
         connection.close()
+
+
+def ask(
+    connection: http.client.HTTPConnection, prompt: str, *, n_tokens: int, **sampling: Any
+) -> http.client.HTTPResponse:
+    sampling |= {"temperature": 0, "max_new_tokens": n_tokens, "ignore_eos": True}
+    body = {"text": prompt, "stream": True, "sampling_params": sampling}
+    headers = {"content-type": "application/json"}
+    connection.request("POST", "/generate", json.dumps(body), headers)
+    return connection.getresponse()
 
 
 def storm(server, dice: random.Random, n_requests: int) -> None:
@@ -77,6 +91,15 @@ def test_four_rounds_of_dropped_streams_leave_nothing_pinned(engine):
     engine.flush()  # refused while anything is pinned or runs
     slots = engine.info["operator_slots"]
     assert slots["free"] == slots["total"]
+
+
+def test_a_client_that_leaves_its_three_samples_stops_all_three(engine):
+    engine.flush()
+    with leaving(engine, 60) as connection:
+        answer = ask(connection, PROBE, n_tokens=4_000, n=3)
+        assert answer.readline().startswith(b"data: ")
+        eventually(lambda: engine.info["running"], until=lambda n: n == 3, within_s=30)
+    eventually(lambda: at_rest(engine), within_s=10)
 
 
 def test_sglang_s_gauges_show_an_idle_engine_long_before_their_30_s(engine):

@@ -31,7 +31,7 @@ def run(*words):
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=300,
         check=False,
     )
 

@@ -15,7 +15,7 @@ from .prompts import documents
 from .test_draining import drain
 
 N_TOKENS = 8
-SECONDS = 60
+SECONDS = 20
 
 
 @dataclass(frozen=True)

@@ -98,35 +98,6 @@ def test_nothing_of_the_framework_is_written_into_the_resource(
     assert not list(kopf.get_default_registry()._watching.get_all_handlers())
 
 
-def test_the_pods_own_words_reach_the_status_kthena_1503(
-    namespace: Namespace, operating: Operating
-) -> None:
-    with operating():
-        namespace.create(resources.manifest())
-        (made,) = eventually(lambda: namespace.sets("demo"))
-        namespace.play_pods(made, resources.unschedulable("0/3 nodes: 3 Insufficient cpu."))
-        found = namespace.until("demo", "PrefillReady", "False", "Unschedulable")
-        assert "3 Insufficient cpu" in found["message"]
-        namespace.play_pods(made, resources.waiting("ErrImagePull", "no such image"))
-        found = namespace.until("demo", "Ready", "False", "ImagePullBackOff")
-        assert "no such image" in found["message"]
-        trace = "Traceback:\n  line 1\nSettingsError: --pic-seam: must not be negative\n"
-        namespace.play_pods(made, resources.crashed(1, trace))
-        found = namespace.until("demo", "Ready", "False", "CrashLoopBackOff")
-        assert "SettingsError: --pic-seam: must not be negative" in found["message"]
-        namespace.play_pods(made, resources.loading())
-        namespace.until("demo", "ModelReady", "False", "Loading")
-        namespace.play_pods(made, resources.READY)
-        namespace.play_router("demo", ready=2)
-        namespace.until("demo", "Ready", "True")
-        namespace.play_pods(made, resources.crashed(137, "", reason="OOMKilled"))
-        found = namespace.until("demo", "Ready", "False", "OOMKilled")
-        assert "resources.limits.memory" in found["message"]
-        namespace.play_pods(made, resources.silent())
-        found = namespace.until("demo", "Ready", "False", "NotAnswering")
-        assert "deleting the pod starts another" in found["message"]
-
-
 def test_pods_of_both_kinds_are_admitted_under_the_restricted_standard(
     namespace: Namespace, operating: Operating
 ) -> None:
@@ -154,50 +125,6 @@ def test_a_large_template_is_carried(namespace: Namespace, operating: Operating)
     for item in (made, namespace.get("HypicCluster", "demo") or {}):
         annotations = item["metadata"].get("annotations", {}).values()
         assert sum(len(text) for text in annotations) < 1000
-
-
-def test_a_quota_that_forbids_pods_is_told_kaito_344(
-    namespace: Namespace, operating: Operating
-) -> None:
-    with operating():
-        namespace.create(resources.manifest())
-        (made,) = eventually(lambda: namespace.sets("demo"))
-        words = 'pods "demo-0" is forbidden: exceeded quota: small, requested: pods=1'
-        about = {"kind": "StatefulSet", "name": made["metadata"]["name"]}
-        about["namespace"] = namespace.name
-        event = {
-            "kind": "Event",
-            "metadata": {"name": "e1"},
-            "involvedObject": about,
-            "type": "Warning",
-            "reason": "FailedCreate",
-            "message": words,
-            "lastTimestamp": "2026-01-01T00:00:00Z",
-        }
-        namespace.create(event)
-        found = namespace.until("demo", "PrefillReady", "False", "QuotaExceeded")
-    assert "exceeded quota: small" in found["message"]
-
-
-def test_a_volume_that_cannot_be_mounted_is_told_in_the_kubelets_words(
-    namespace: Namespace, operating: Operating
-) -> None:
-    with operating():
-        namespace.create(resources.manifest())
-        (made,) = eventually(lambda: namespace.sets("demo"))
-        (pod,) = namespace.play_pods(made, resources.waiting("ContainerCreating"))
-        event = {
-            "kind": "Event",
-            "metadata": {"name": "e2"},
-            "involvedObject": {"kind": "Pod", "name": pod, "namespace": namespace.name},
-            "type": "Warning",
-            "reason": "FailedMount",
-            "message": 'MountVolume.SetUp failed for volume "keys": secret "k" not found',
-            "lastTimestamp": "2026-01-01T00:00:00Z",
-        }
-        namespace.create(event)
-        found = namespace.until("demo", "PrefillReady", "False", "VolumeNotMounted")
-    assert 'secret "k" not found' in found["message"]
 
 
 def test_a_new_revision_grows_beside_the_old_one_and_then_replaces_it(
@@ -246,20 +173,6 @@ def test_a_bad_revision_leaves_the_good_one_serving_until_the_spec_is_taken_back
         )
 
 
-def test_a_spec_that_cannot_be_carried_out_is_a_condition_and_mending_it_goes_on(
-    namespace: Namespace, operating: Operating
-) -> None:
-    with operating():
-        args = {"template": {"engine": {"extraArgs": ["--port=1"]}}}
-        namespace.create(resources.manifest(prefill=args))
-        found = namespace.until("demo", "PrefillReady", "False", "OwnedArgument")
-        assert "--port" in found["message"]
-        assert namespace.children("demo") == []
-        mended = {"spec": {"prefill": {"template": {"engine": {"extraArgs": None}}}}}
-        namespace.patch("HypicCluster", "demo", mended)
-        namespace.bring_up("demo")
-
-
 def test_a_folder_of_the_node_needs_the_operators_flag(
     namespace: Namespace, operating: Operating
 ) -> None:
@@ -268,18 +181,6 @@ def test_a_folder_of_the_node_needs_the_operators_flag(
         namespace.create(resources.manifest(model=model))
         found = namespace.until("demo", "ModelReady", "False", "HostPathNotAllowed")
     assert "--allow-host-path" in found["message"]
-
-
-def test_what_the_api_server_refuses_is_told_in_its_words(
-    namespace: Namespace, operating: Operating
-) -> None:
-    template = {"tolerations": [{"key": "a", "operator": "Sometimes"}]}
-    with operating():
-        namespace.create(resources.manifest(prefill={"template": template}))
-        found = namespace.until("demo", "PrefillReady", "False", "Invalid")
-        assert "Sometimes" in found["message"]
-        namespace.patch("HypicCluster", "demo", {"spec": {"prefill": {"template": None}}})
-        namespace.bring_up("demo")
 
 
 def test_our_fields_are_put_back_and_those_of_others_stay_dynamo_4420(

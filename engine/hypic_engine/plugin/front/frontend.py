@@ -5,6 +5,7 @@ scheduler. Knows nothing of the cache.
 """
 
 from collections.abc import AsyncIterator, Callable
+from contextvars import ContextVar
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +16,9 @@ from ...errors import RequestError
 from ..asked import PARAMS, Asked
 from ..settings import Settings
 from . import chat, tokens
+
+# Ids of what was sent to the scheduler, while samples of this task's request are.
+_sent: ContextVar[list[str] | None] = ContextVar("sent", default=None)
 
 
 class Frontend:
@@ -123,11 +127,19 @@ class Frontend:
     def forget(
         self, original: Callable[..., AsyncIterator[Any]], manager: Any, obj: Any, *args: Any
     ) -> AsyncIterator[Any]:
-        """Around ``TokenizerManager._handle_batch_request``: no state stays behind.
+        """Around ``TokenizerManager._handle_batch_request``: nothing of n samples stays behind.
 
         SGLang 0.5.14 keeps n - 1 states of a prompt with n samples, and waits for them at its end.
+        When a client leaves it aborts the request's ids; samples have ids of their own and run on.
         """
-        return _forgotten(original(manager, obj, *args), manager, obj)
+        responses = original(manager, obj, *args)
+        one_sample = getattr(obj, "parallel_sample_num", 1) == 1
+        return responses if one_sample else _ended(responses, manager, obj)
+
+    def note(self, manager: object, tokenized: Any) -> None:
+        """Before ``TokenizerManager._send_one_request``: which ids the samples have."""
+        if (sent := _sent.get()) is not None:
+            sent.append(tokenized.rid)
 
 
 def _refuse_prompt_logprobs(obj: Any, n_tokens: int) -> None:
@@ -139,10 +151,13 @@ def _refuse_prompt_logprobs(obj: Any, n_tokens: int) -> None:
         )
 
 
-async def _forgotten(responses: AsyncIterator[Any], manager: Any, obj: Any) -> AsyncIterator[Any]:
+async def _ended(responses: AsyncIterator[Any], manager: Any, obj: Any) -> AsyncIterator[Any]:
+    sent: list[str] = []
+    _sent.set(sent)
     try:
         async for response in responses:
             yield response
     finally:  # whoever wants no stream asks once and drops the generator
-        if getattr(obj, "parallel_sample_num", 1) > 1:
-            manager._discard_pending_req_states(obj)  # noqa: SLF001
+        for rid in sent:
+            manager.abort_request(rid)  # passes over those that have ended
+        manager._discard_pending_req_states(obj)  # noqa: SLF001
