@@ -102,6 +102,12 @@ def test_nothing_fires_where_all_is_well(groups):
     assert fault(WELL, groups=groups, queries=[fires()]) == ""
 
 
+def test_a_cluster_that_sleeps_has_no_engine_and_no_alert(groups):
+    asleep = {f'{CONDITION}, type="Ready", status="True", reason="Asleep"}}': stands(1)}
+    none = ILL["HypicNoReadyEngine"]
+    assert fault(WELL | none | asleep, groups=groups, queries=[fires()]) == ""
+
+
 def test_every_alert_has_a_case(groups):
     assert {rule["alert"] for group in groups for rule in group["rules"]} == ILL.keys()
 
