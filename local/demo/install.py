@@ -19,6 +19,7 @@ from .kube import Helm, Kubectl
 from .say import say
 
 NAME = "demo"
+NAMESPACE = "hypic-demo"
 RELEASE = "hypic"
 OPERATOR_NAMESPACE = "hypic-system"
 MANIFEST = Path(__file__).with_name("cluster.yaml")

@@ -16,7 +16,7 @@ from . import table
 from .ask import Answer
 from .compare import ask_all, compare, front_door
 from .documents import DOCUMENTS
-from .install import set_up, wait_until_ready
+from .install import NAMESPACE, set_up, wait_until_ready
 from .kube import Kubectl
 from .say import say
 
@@ -83,7 +83,7 @@ def run(settings: Settings, namespace: str) -> table.Verdict:
 def main(settings: Settings, argv: Sequence[str]) -> int:
     """Run the demo; its last line says how it ended, and so does the status."""
     parser = argparse.ArgumentParser(prog="python3 -m local demo", description=__doc__)
-    parser.add_argument("namespace", nargs="?", default="hypic-demo", help="of the HypicCluster")
+    parser.add_argument("namespace", nargs="?", default=NAMESPACE, help="of the HypicCluster")
     arguments = parser.parse_args(argv)
     try:
         refuse_another_cluster(settings)

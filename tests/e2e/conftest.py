@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from local.demo import compare
-from local.demo.install import NAME, admit
+from local.demo.install import NAME, NAMESPACE, admit
 from local.demo.kube import Kubectl
 from local.errors import FailedError
 
@@ -51,12 +51,14 @@ class Demo:
 
 @pytest.fixture(scope="session")
 def world() -> World:
-    """A running cluster with our images in it."""
+    """A running cluster with our images in it, and with room: `make demo`'s own is removed."""
     local("up")
     local("images")
     kubeconfig = Path(local("kubeconfig"))
     kubectl, helm = Path(local("tool", "kubectl")), Path(local("tool", "helm"))
-    return World(kubectl, helm, kubeconfig, local("tag"))
+    world = World(kubectl, helm, kubeconfig, local("tag"))
+    _remove(world, NAMESPACE)
+    return world
 
 
 def _remove(world: World, namespace: str) -> None:

@@ -91,12 +91,18 @@ def condition(kubectl: Kubectl, cluster: str, kind: str = "Ready") -> dict[str, 
 
 
 def wait_until_ready(kubectl: Kubectl, cluster: str, *, within_s: float) -> None:
-    """The cluster answers with tokens, and its status is about the present spec."""
-    until(
-        lambda: condition(kubectl, cluster).get("status") == "True",
-        within_s=within_s,
-        what=f"{cluster} ready",
-    )
+    """The cluster answers with tokens, and its status is about the present spec.
+
+    Fails with the reason that its condition gives.
+    """
+
+    def ready() -> bool:
+        found = condition(kubectl, cluster)
+        if found.get("status") != "True":
+            raise FailedError(f"{found.get('reason')}: {found.get('message')}")
+        return True
+
+    until(ready, within_s=within_s, what=f"{cluster} ready")
 
 
 def children(kubectl: Kubectl, cluster: str) -> list[str]:

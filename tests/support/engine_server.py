@@ -158,13 +158,18 @@ class Engine:
 
     def pieces(self, path: str, body: Any, timeout_s: float = 120) -> list[Any]:
         """The events of a streamed answer, without the last one, which says that it is whole."""
+        *events, last = self.events(path, body, timeout_s)
+        assert last == "[DONE]"
+        return [json.loads(event) for event in events]
+
+    def events(self, path: str, body: Any, timeout_s: float = 120) -> Iterator[str]:
+        """The events of a streamed answer, as they come."""
         raw = json.dumps(body | {"stream": True}).encode()
         request = urllib.request.Request(self.url + path, raw, {"content-type": "application/json"})
         with urllib.request.urlopen(request, timeout=timeout_s) as answer:
-            lines = [line.decode().strip() for line in answer]
-        events = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
-        assert events[-1] == "[DONE]"
-        return [json.loads(event) for event in events[:-1]]
+            for line in answer:
+                if line.startswith(b"data: "):
+                    yield line.decode().strip().removeprefix("data: ")
 
     @property
     def info(self) -> dict[str, Any]:

@@ -140,6 +140,7 @@ def for_scheduler(
     return [
         Hook(f"{scheduler}__init__", "AFTER", scheduling.attach, "know the scheduler"),
         Hook(f"{scheduler}_add_request_to_queue", "AROUND", scheduling.enqueue, "never fits: 400"),
+        Hook(f"{scheduler}_abort_on_queued_limit", "AROUND", scheduling.limit, "fills not counted"),
         Hook(f"{scheduler}process_input_requests", "AFTER", scheduling.sweep, "aborted waiters"),
         Hook(
             "managers.scheduler_components.weight_updater.SchedulerWeightUpdaterManager."

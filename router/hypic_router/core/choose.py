@@ -155,5 +155,5 @@ def nobody(fleet: Fleet, tried: Collection[str]) -> str:
         if w.state is not State.READY
     ]
     failed = [f"{name} failed this request" for name in tried]
-    shown = "; ".join((failed + missing)[:8])
+    shown = "; ".join((pairs.lacking(fleet) + failed + missing)[:8])
     return f"none of {len(fleet.workers)} engines can take this request ({shown})"

@@ -40,6 +40,18 @@ def partners(fleet: Fleet, prefill: Worker, tried: Collection[str]) -> list[Work
     ]
 
 
+def lacking(fleet: Fleet) -> list[str]:
+    """What engines that answer in pairs lack; nothing where there are none, or a pair is there."""
+    if not fleet.workers or any(worker.at.role is Role.BOTH for worker in fleet.workers):
+        return []
+    here = {worker.at.role for worker in fleet.workers if worker.state in ASKABLE}
+    missing = [role for role in (Role.PREFILL, Role.DECODE) if role not in here]
+    lacks = [f"no {role} engine is ready" for role in missing]
+    if lacks or startable(fleet, ()):
+        return lacks
+    return ["no prefill and decode engine have the same revision"]
+
+
 def name(prefill: str, decode: str) -> str:
     """What people call a pair of two names."""
     return f"{prefill}+{decode}"

@@ -2,16 +2,19 @@
 
 import re
 
+import pytest
+
 from .test_offline import ROOT, run
 
 LINE = re.compile(r"^(\w+) +(\d+) +(\d+) +(\d+) +(\d) of 8$", re.MULTILINE)
 LAYER = re.compile(r"^layer +\d+: (\S+)$", re.MULTILINE)
 
 
-def test_segments_are_found_in_another_order_where_prefixes_are_not(tiny):
+@pytest.mark.parametrize("how", [(), ("--online",)], ids=["offline", "online"])
+def test_segments_are_found_in_another_order_where_prefixes_are_not(how, tiny):
     ways = ["prefix_cache", "pic_transition_rope_recompute"]
     script = ROOT / "examples" / "six_ways.py"
-    ended = run(script, tiny, "--ways", ",".join(ways))
+    ended = run(script, tiny, "--ways", ",".join(ways), *how)
     assert ended.returncode == 0, ended.stderr[-4000:]
     lines = LINE.findall(ended.stdout)
     assert [way for way, *_ in lines] == ways

@@ -1,6 +1,7 @@
-"""A server of a role is killed while it works: another pair answers."""
+"""A server of a role is killed while it works: another pair answers, or an error comes soon."""
 
 import concurrent.futures
+import json
 import os
 import signal
 from dataclasses import dataclass
@@ -72,3 +73,17 @@ def test_a_prefill_server_that_is_killed_costs_no_request(servers):
         again = servers.router.post("/v1/completions", body(prompt))[1]
         assert again["choices"][0]["text"] == answer["choices"][0]["text"]
     assert servers.second.alive
+
+
+def test_a_decode_server_that_is_killed_ends_its_stream_with_one_error(servers):
+    long = body(documents(32, 60)[0], 4_000) | {"ignore_eos": True}
+    stream = servers.router.events("/v1/completions", long, SECONDS)
+    events = [next(stream)]
+    kill(servers.decode)
+    *tokens, error = [json.loads(event) for event in (*events, *stream)]
+    assert tokens[0]["choices"]
+    assert error["error"]["code"] == "engine_broken"
+    status, answer, took_s = servers.router.timed("/v1/completions", body("Who is there?"))
+    assert status == 503
+    assert "no decode engine is ready" in answer["error"]["message"]
+    assert took_s < SECONDS

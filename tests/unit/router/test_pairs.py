@@ -4,7 +4,7 @@ import pytest
 
 from hypic_engine.errors import RequestError
 from hypic_router.core import pairs
-from hypic_router.core.choose import candidates, choose, partner
+from hypic_router.core.choose import candidates, choose, nobody, partner
 from hypic_router.core.prompt import Prompt
 from hypic_router.core.score import POLICIES
 from hypic_router.core.workers import Address, Fleet, Health, Load, Role, State, Worker
@@ -92,3 +92,23 @@ def test_the_room_is_added_at_the_end_where_it_wins(body):
 def test_a_body_in_another_encoding_is_refused():
     with pytest.raises(RequestError, match="UTF-8"):
         pairs.with_room('{"a": 1}'.encode("utf-16"), prefill().at, 5)
+
+
+UNREADY = Health(State.UNREADY, "loading")
+
+
+@pytest.mark.parametrize(
+    ("engines", "words"),
+    [
+        ([prefill()], "(no decode engine is ready)"),
+        ([decode()], "(no prefill engine is ready)"),
+        ([prefill(), decode(health=UNREADY)], "(no decode engine is ready; d is unready: loading)"),
+        (
+            [prefill(), decode(revision="r2")],
+            "(no prefill and decode engine have the same revision)",
+        ),
+        ([worker("b", Role.BOTH, health=UNREADY)], "(b is unready: loading)"),
+    ],
+)
+def test_who_is_refused_is_told_what_is_missing_of_a_pair(engines, words):
+    assert nobody(Fleet(tuple(engines)), ()).endswith(words)

@@ -8,7 +8,8 @@ every scheduling attempt.
 import itertools
 import time
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -173,6 +174,20 @@ class Fills:
             prompt.release()
         self._waiting.clear()
         self.sweep()
+
+    @contextmanager
+    def left_out(self) -> Iterator[None]:
+        """Show SGLang a queue without fills; what it takes out is gone afterwards too."""
+        waiting = self._scheduler.waiting_queue
+        shown = [request for request in waiting if not self.is_fill(request)]
+        self._scheduler.waiting_queue = shown
+        try:
+            yield
+        finally:
+            kept = {id(request) for request in shown}
+            self._scheduler.waiting_queue = [
+                request for request in waiting if self.is_fill(request) or id(request) in kept
+            ]
 
     def sweep(self) -> None:
         """Let go of prompts that left the queue without running, and of fills nobody waits for."""

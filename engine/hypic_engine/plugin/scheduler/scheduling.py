@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from sglang.srt.managers.schedule_policy import CLIP_MAX_NEW_TOKENS, AddReqResult
-from torch import Tensor
 
 from ...core import admission
 from ...core.index import Entry, Pins
@@ -20,6 +19,7 @@ from .batching import Batching
 from .cache import SegmentCache
 from .fills import Fills
 from .keeping import Keeping
+from .store import forward_stream
 
 # What SGLang's own budget adds to a request and to a comparison, and a fill's token.
 MARGIN_TOKENS = 3
@@ -40,20 +40,6 @@ def _new_tokens_at_most(request: Any, n_tokens: int) -> Iterator[None]:
         yield
     finally:
         params.max_new_tokens = wanted
-
-
-@contextmanager
-def _forward_stream(scheduler: Any, *tensors: Tensor) -> Iterator[None]:
-    """Launch on the stream of the forward passes; ``tensors`` are used there."""
-    if not scheduler.enable_overlap:
-        yield
-        return
-    with scheduler.forward_stream_ctx:
-        scheduler.forward_stream.wait_stream(scheduler.schedule_stream)
-        yield
-        for tensor in tensors:
-            if tensor.is_cuda:
-                tensor.record_stream(scheduler.forward_stream)
 
 
 def _is_busy(adder: Any) -> bool:
@@ -78,7 +64,7 @@ class Scheduling:
         self._fills = Fills(scheduler, self._cache, self._settings)
         self._batching.attach(self._cache, self._fills)
         self._cache.store.on_capture_end = self._fills.ended
-        self._cache.store.forward_stream = partial(_forward_stream, scheduler)
+        self._cache.store.forward_stream = partial(forward_stream, scheduler)
         self._cache.before_reset = self._fills.abandon
         self._keeping = Keeping(self._cache)
         self._keeping.listen(scheduler)
@@ -126,6 +112,11 @@ class Scheduling:
                 req.hypic_prompt = None
                 req.set_finish_with_abort(reason)
         return original(scheduler, req, *args, **kwargs)
+
+    def limit(self, original: Callable[..., bool], scheduler: Any, req: Any) -> bool:
+        """Around ``Scheduler._abort_on_queued_limit``, which would count fills."""
+        with self._fills.left_out():
+            return original(scheduler, req)
 
     def sweep(self, result: object, scheduler: Any, *args: object) -> None:
         """After ``Scheduler.process_input_requests``, once a turn: forget what was aborted."""

@@ -3,8 +3,8 @@
 Knows SGLang's token allocator and our operator pool; knows no request and no schedule.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -21,6 +21,20 @@ from .metrics import Metrics
 
 def _ignore(*_: object) -> None:
     """Nobody waits before `scheduling` is attached."""
+
+
+@contextmanager
+def forward_stream(scheduler: Any, *tensors: Tensor) -> Iterator[None]:
+    """Launch on the stream of the forward passes; ``tensors`` are used there."""
+    if not scheduler.enable_overlap:
+        yield
+        return
+    with scheduler.forward_stream_ctx:
+        scheduler.forward_stream.wait_stream(scheduler.schedule_stream)
+        yield
+        for tensor in tensors:
+            if tensor.is_cuda:
+                tensor.record_stream(scheduler.forward_stream)
 
 
 class Store:
