@@ -12,7 +12,8 @@ from typing import Any
 
 from hypic_engine.core import evict
 from hypic_engine.core.copies import Copies, Copy
-from hypic_engine.core.index import Entry, Index, Pins
+from hypic_engine.core.entry import Entry
+from hypic_engine.core.index import Index, Pins
 from hypic_engine.core.slots import Slots
 
 N_TOKEN_SLOTS = 1500

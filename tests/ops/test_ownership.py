@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from hypic_engine.core.index import Entry, Index
+from hypic_engine.core.entry import Entry
+from hypic_engine.core.index import Index
 from hypic_engine.core.slots import Slots
 from hypic_engine.plugin.scheduler import ownership
 

@@ -6,42 +6,10 @@ to remove. All sizes are O(1), eviction is O(log n), nothing is kept per token.
 
 import heapq
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from . import evict
-
-
-@dataclass(slots=True, eq=False)
-class Entry:
-    """What the cache holds of one segment.
-
-    Attributes:
-        key: the engine's key of the segment.
-        ids: its token ids as bytes, compared on every hit.
-        n_tokens: its length.
-        n_bytes: what it occupies in all pools.
-        slots: where its keys and values lie; opaque here.
-        operator: where its state, transition and convolution tail lie; opaque here.
-        digests: request digests under which clients reach it.
-        n_uses: requests that took it from the cache.
-        n_pins: counted readers; while above 0 the entry stays.
-        salt: of the requests that find it.
-        kept: whether somebody asked that it leave last.
-    """
-
-    key: str
-    ids: bytes
-    n_tokens: int
-    n_bytes: int
-    slots: Any
-    operator: Any
-    digests: set[str] = field(default_factory=set)
-    n_uses: int = 0
-    n_pins: int = 0
-    salt: str = ""
-    kept: bool = False
-    worth: evict.Worth | None = None
+from .entry import Entry
 
 
 class Pins:

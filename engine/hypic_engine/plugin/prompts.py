@@ -8,7 +8,8 @@ from typing import Any
 
 from ..contract.details import Details
 from ..core.copies import Copy, Place
-from ..core.index import Entry, Pins
+from ..core.entry import Entry
+from ..core.index import Pins
 from ..core.layout import Layout, Segment
 
 

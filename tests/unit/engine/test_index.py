@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hypic_engine.core.index import Entry, Index, Pins
+from hypic_engine.core.entry import Entry
+from hypic_engine.core.index import Index, Pins
 
 from ...support.steps import steps
 

@@ -21,8 +21,8 @@ from sglang.srt.mem_cache.base_prefix_cache import (
 )
 from torch import Tensor
 
+from ...core.entry import Entry
 from ...core.evict import Choice, Side, choice
-from ...core.index import Entry
 from ...core.ledger import Ledger
 from ..prompts import Capture, Prompt
 from ..spans import positions

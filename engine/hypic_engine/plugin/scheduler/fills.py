@@ -16,7 +16,7 @@ from typing import Any
 from sglang.srt.managers.schedule_batch import Req
 from sglang.srt.sampling.sampling_params import SamplingParams
 
-from ...core.index import Entry
+from ...core.entry import Entry
 from ...core.layout import Segment
 from ..prompts import Capture, Prompt, Wanted
 from ..settings import Settings

@@ -8,7 +8,7 @@ from typing import Any
 
 from sglang.utils import TypeBasedDispatcher
 
-from ...core.index import Entry
+from ...core.entry import Entry
 from ..orders import Action, Order, Outcome
 from .cache import SegmentCache
 

@@ -12,7 +12,8 @@ from typing import Any
 from sglang.srt.managers.schedule_policy import CLIP_MAX_NEW_TOKENS, AddReqResult
 
 from ...core import admission
-from ...core.index import Entry, Pins
+from ...core.entry import Entry
+from ...core.index import Pins
 from ..prompts import Prompt
 from ..settings import Settings
 from .batching import Batching

@@ -12,7 +12,8 @@ from sglang.srt.mem_cache.memory_pool import move_kv_cache_native
 from torch import Tensor
 
 from ...contract import events
-from ...core.index import Entry, Index
+from ...core.entry import Entry
+from ...core.index import Index
 from ...core.ledger import Ledger
 from ..prompts import Capture
 from ..runner.pool import OperatorPool
