@@ -13,8 +13,8 @@ from .errors import OperatorError, UnavailableError
 
 logger = logging.getLogger(__name__)
 
-# Python works on one at a time: more at once would only make each of them last longer.
-AT_ONCE = 4
+# One is worked on while the other waits for answers: more at once only last longer each.
+AT_ONCE = 2
 GATHER_S = 0.05
 LAST_RETRY_S = 60.0
 _DOUBLED = 10
