@@ -78,6 +78,21 @@ def test_each_role_has_a_condition_a_count_and_a_scale_of_its_own(pair):
     assert [each["status"]["replicas"] for each in roles] == [1, 1]
 
 
+def test_a_horizontal_pod_autoscaler_of_kubernetes_reads_and_bounds_a_roles_number(pair):
+    role = f"{PAIR}-decode"
+    pair.run("autoscale", "hypicrole", role, "--min=1", "--max=3", "--cpu=80%")
+
+    def read():
+        conditions = pair.get("hpa", role).get("status", {}).get("conditions", [])
+        return {each["type"]: each["reason"] for each in conditions}.get("AbleToScale")
+
+    try:
+        assert until(read, within_s=60, what="it has looked at the role") == "SucceededGetScale"
+        assert pair.get("hpa", role)["status"]["currentReplicas"] == 1
+    finally:
+        pair.run("delete", "hpa", role)
+
+
 def test_while_both_are_replaced_streams_go_on_in_pairs_of_one_revision(pair):
     front = front_of(pair)
     _, _, before = asked(front, (0, 1, 2))

@@ -20,7 +20,7 @@ VARIABLES = {
     "SGLANG_DISAGGREGATION_WAITING_TIMEOUT": "60",
 }
 
-FLAGS = ("--pic-enable", "--enable-cache-report", "--skip-server-warmup")
+FLAGS = ("--pic-enable", "--enable-cache-report", "--enable-metrics", "--skip-server-warmup")
 
 Answer = tuple[int, Any]
 

@@ -135,9 +135,10 @@ def _serve_models(*_: Any) -> None:
 def _receive_prompts(*_: Any) -> None:
     """In a scheduler process of a decode server."""
     from .scheduler import receiving  # noqa: PLC0415 - after SGLang chose its platform
+    from .scheduler.metrics import Rest  # noqa: PLC0415
 
     _serve_models()
-    hooks.install(hooks.for_receiving(receiving.resolve))
+    hooks.install([*hooks.for_receiving(receiving.resolve), *hooks.for_gauges(Rest())])
 
 
 class _SchedulerProcess:
@@ -155,6 +156,7 @@ class _SchedulerProcess:
         from .runner.memory import Memory  # noqa: PLC0415
         from .scheduler.answers import Answers  # noqa: PLC0415
         from .scheduler.batching import Batching  # noqa: PLC0415
+        from .scheduler.metrics import Rest  # noqa: PLC0415
         from .scheduler.scheduling import Scheduling  # noqa: PLC0415
         from .scheduler.sending import Sending  # noqa: PLC0415
 
@@ -163,7 +165,9 @@ class _SchedulerProcess:
         batching = Batching(self._settings, answers)
         scheduling = Scheduling(self._settings, batching)
         forward = Forward(self._settings, self._memory)
-        hooks.install(hooks.for_scheduler(scheduling, batching, answers, forward, self._memory))
+        made = hooks.for_scheduler(scheduling, batching, answers, forward, self._memory)
+        # In one go: what SGLang has patched once, it does not patch again.
+        hooks.install([*made, *hooks.for_gauges(Rest())])
         if self._settings.role == "prefill":
             hooks.install(hooks.for_sending(Sending()))
         if tp_rank == 0:

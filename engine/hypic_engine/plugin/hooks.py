@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .runner.memory import Memory
     from .scheduler.answers import Answers
     from .scheduler.batching import Batching
+    from .scheduler.metrics import Rest
     from .scheduler.scheduling import Scheduling
     from .scheduler.sending import Sending
 
@@ -168,7 +169,6 @@ def for_scheduler(
             batching.prepared,
             "scattered tokens, the plan",
         ),
-        Hook(f"{scheduler}on_idle", "BEFORE", answers.settle, "gauges of an idle engine"),
         Hook(f"{streamer}stream_output", "AROUND", answers.stream, "fills have no client"),
         Hook(f"{streamer}get_cached_tokens_details", "AFTER", answers.describe, "our details"),
         Hook(f"{kv}handle_max_mamba_cache", "AROUND", memory.share, "memory for operators"),
@@ -202,6 +202,15 @@ def for_sending(sending: "Sending") -> list[Hook]:
         ),
         Hook(f"{manager}maybe_send_extra", "AROUND", sending.send_state, "its outcome is dropped"),
         Hook(f"{manager}send_aux", "AROUND", sending.send_rest, "fail what has no state"),
+    ]
+
+
+def for_gauges(rest: "Rest") -> list[Hook]:
+    """In each scheduler process of an engine that takes part in segment caching."""
+    scheduler = "managers.scheduler.Scheduler."
+    return [
+        Hook(f"{scheduler}process_input_requests", "AFTER", rest.received, "work has come"),
+        Hook(f"{scheduler}on_idle", "BEFORE", rest.settle, "gauges of an idle engine"),
     ]
 
 

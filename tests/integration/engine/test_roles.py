@@ -15,9 +15,11 @@ from ...support.waiting import eventually
 from .conftest import written
 from .oracle_cases import cases
 from .prompts import documents, joined
+from .test_aborts import gauge
 from .test_draining import drain
 
 N_TOKENS = 8
+GAUGES = ("running_reqs", "queue_reqs", "decode_prealloc_queue_reqs", "decode_transfer_queue_reqs")
 HEAD, FIRST, SECOND, THIRD = documents(170, 40, 70, 90, 60)
 QUESTION = "Which of them is it?"
 BREAK = "HYPIC_TEST_BREAKS_TRANSFERS"
@@ -217,6 +219,15 @@ def idle(both):
     return not any(one["running"] + one["queued"] + one["transfers"] for one in counts)
 
 
+def shown(both):
+    """What SGLang's own gauges show of both servers."""
+    return [
+        gauge(server, f"sglang:num_{name}")
+        for server in (both.prefill, both.decode)
+        for name in GAUGES
+    ]
+
+
 def test_through_a_router_eight_at_once_have_the_tokens_of_one_server(router, model):
     drawn = [case for case in cases(seed=5, n_cases=20) if not case.recompute]
 
@@ -274,3 +285,4 @@ def test_through_a_router_a_client_that_leaves_frees_both(router, both, fields):
     eventually(lambda: not idle(both))
     connection.sock.close()
     eventually(lambda: idle(both), within_s=5)
+    eventually(lambda: not any(shown(both)), within_s=5)

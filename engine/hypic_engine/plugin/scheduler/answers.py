@@ -19,7 +19,6 @@ class Answers:
 
     def __init__(self) -> None:
         self._metrics: Metrics
-        self._n_forwards_told = 0
 
     def attach(self, metrics: Metrics) -> None:
         """Know what counts."""
@@ -71,18 +70,6 @@ class Answers:
             req.hypic_details = None
         told = getattr(req, "hypic_pic", None)
         return result if told is None else {**(result or {}), "pic": told}
-
-    def settle(self, scheduler: Any) -> None:
-        """Before ``Scheduler.on_idle``: SGLang's gauges show the rest at once.
-
-        It sets them with batches, and when idle only every 30 s.
-        """
-        reporter = scheduler.metrics_reporter
-        if not reporter.current_scheduler_metrics_enabled:
-            return
-        if scheduler.forward_ct != self._n_forwards_told:
-            self._n_forwards_told = scheduler.forward_ct
-            reporter.metrics_collector.last_log_time = 0.0
 
     def _measured(self, req: Any, details: Details) -> Details:
         """With the time to the first token, where the prompt was assembled."""

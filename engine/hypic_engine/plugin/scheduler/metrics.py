@@ -82,3 +82,26 @@ class Metrics:
         self._of(names.QUEUED).set(n_queued)
         self._of(names.WAITING_FOR_MEMORY).set(n_short_of_memory)
         self._of(names.KV_USED_RATIO).set(kv_used_ratio)
+
+
+class Rest:
+    """Has SGLang's own gauges show at once that nothing is left to do.
+
+    It sets them with batches, and when idle every 30 s, which never comes while it sleeps.
+    """
+
+    def __init__(self) -> None:
+        self._is_told = True
+
+    def received(self, result: object, scheduler: object, messages: Any) -> None:
+        """After ``Scheduler.process_input_requests``: there may be work."""
+        self._is_told = self._is_told and not messages
+
+    def settle(self, scheduler: Any) -> None:
+        """Before ``Scheduler.on_idle``: the first time that nothing is left."""
+        reporter = scheduler.metrics_reporter
+        if self._is_told or not reporter.current_scheduler_metrics_enabled:
+            return
+        if scheduler.is_fully_idle():
+            self._is_told = True
+            reporter.metrics_collector.last_log_time = 0.0
