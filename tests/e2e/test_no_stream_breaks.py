@@ -47,9 +47,23 @@ class Changes:
         return "new revision"
 
     def evict(self):
-        """An engine is evicted, as by a node that is drained."""
-        until(lambda: engines(self._kubectl, NAME), within_s=60, what="an engine is there")
-        pod = self._chance.choice(sorted(engines(self._kubectl, NAME)))
+        """An engine is evicted, as by a node that is drained: asked until the budget allows it."""
+        which = self._chance.random()
+        pod, uid = until(
+            lambda: self._evicted(which), within_s=SETTLED_WITHIN_S, what="an engine may be evicted"
+        )
+        until(
+            lambda: engines(self._kubectl, NAME).get(pod) != uid,
+            within_s=60,
+            what=f"{pod} is leaving",
+        )
+        return f"evicted {pod}"
+
+    def _evicted(self, which):
+        pods = sorted(engines(self._kubectl, NAME).items())
+        if not pods:
+            return None
+        pod, uid = pods[int(which * len(pods))]
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -57,12 +71,7 @@ class Changes:
         }
         path = f"/api/v1/namespaces/{self._kubectl.namespace}/pods/{pod}/eviction"
         self._kubectl.run("create", "--raw", path, "-f", "-", text_in=json.dumps(body))
-        until(
-            lambda: engines(self._kubectl, NAME).get(pod) is None,
-            within_s=60,
-            what=f"{pod} is leaving",
-        )
-        return f"evicted {pod}"
+        return pod, uid
 
     def route(self):
         """The routers are replaced one by one."""
