@@ -78,7 +78,7 @@ def test_each_role_has_a_condition_a_count_and_a_scale_of_its_own(pair):
     assert [each["status"]["replicas"] for each in roles] == [1, 1]
 
 
-def test_a_horizontal_pod_autoscaler_of_kubernetes_reads_and_bounds_a_roles_number(pair):
+def test_a_horizontal_pod_autoscaler_of_kubernetes_reads_a_roles_number(pair):
     role = f"{PAIR}-decode"
     pair.run("autoscale", "hypicrole", role, "--min=1", "--max=3", "--cpu=80%")
 

@@ -116,6 +116,8 @@ class Scheduling:
 
     def limit(self, original: Callable[..., bool], scheduler: Any, req: Any) -> bool:
         """Around ``Scheduler._abort_on_queued_limit``, which would count fills."""
+        if scheduler.max_queued_requests is None:
+            return False
         with self._fills.left_out():
             return original(scheduler, req)
 
