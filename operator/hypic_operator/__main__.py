@@ -22,10 +22,9 @@ from . import cluster, connection, handlers, health, leader, secret
 from . import settings as configuration
 from .errors import ClusterError, OperatorError, UnavailableError
 from .metrics import Metrics
+from .pods.asking import Asking
 from .pods.calling import Caller
-from .pods.drainer import Drainer
-from .pods.meter import Meter
-from .pods.prober import Answers, HttpProber, Prober
+from .pods.prober import HttpProber, Prober
 from .reconcile import Reconciler
 from .settings import Settings
 from .wakeups import Wakeups
@@ -60,23 +59,20 @@ async def run(
         stop = stop or asyncio.Event()
         settings = await _with_secret(settings, link, stop)
         wakeups = Wakeups(waited=metrics.wait_seconds.observe)
-        answers = Answers(
+        asking = Asking(
+            Caller(session),
             prober or HttpProber(session, secret=settings.policy.secret),
             wakeups.wake,
             metrics,
-            period_s=settings.probe_period_s,
+            probe_period_s=settings.probe_period_s,
         )
-        caller = Caller(session)
-        meter = Meter(caller, wakeups.wake)
-        reconciler = Reconciler(api, answers, Drainer(caller), meter, settings, metrics)
-        wakeups.start(reconciler.reconcile)
+        wakeups.start(Reconciler(api, asking, settings, metrics).reconcile)
         if settings.metrics_port:
             prometheus_client.start_http_server(settings.metrics_port, registry=metrics.registry)
 
         async def close() -> None:
             await wakeups.close()
-            await answers.close()
-            await meter.close()
+            await asking.close()
 
         stopped = False
         _heed_signals(stop)

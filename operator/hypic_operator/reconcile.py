@@ -23,9 +23,7 @@ from .core.reasons import Reason
 from .core.roll import Roll
 from .core.scaling import Decision
 from .metrics import Metrics
-from .pods.drainer import Drainer
-from .pods.meter import Meter
-from .pods.prober import Answers
+from .pods.asking import Asking
 from .settings import Settings
 from .wakeups import Key
 
@@ -38,17 +36,13 @@ class Reconciler:
     def __init__(
         self,
         cluster: Cluster,
-        answers: Answers,
-        drainer: Drainer,
-        meter: Meter,
+        asking: Asking,
         settings: Settings,
         metrics: Metrics,
     ) -> None:
         self._cluster = cluster
-        self._answers = answers
-        self._drainer = drainer
-        self._applier = Applier(cluster, drainer)
-        self._meter = meter
+        self._asking = asking
+        self._applier = Applier(cluster, asking.drainer)
         self._scaler = scaler.Scaler()
         self._settings = settings
         self._metrics = metrics
@@ -71,14 +65,14 @@ class Reconciler:
     async def _look(self, key: Key) -> float | None:
         cluster = await self._cluster.cluster(*key)
         if cluster is None or cluster.deleting:
-            for memory in (self._answers, self._meter, self._scaler):
-                memory.forget(key)
+            self._asking.forget(key)
+            self._scaler.forget(key)
             self._metrics.conditions.forget(*key)
             return None
         observed = await self._cluster.observe(cluster)
         refusal = refusals.refusal(cluster, self._settings.policy)
         where = planning.where(cluster, observed, refusal)
-        heard = await self._drainer.heard(observed, drain.victims(observed, where))
+        heard = await self._asking.drainer.heard(observed, drain.victims(observed, where))
         now, timeout_s = datetime.now(UTC), cluster.spec.drain.timeout_seconds
         drains = drain.drains(observed, where, heard, timeout_s=timeout_s, now=now)
         wanted = desired.children(cluster, self._settings.policy, observed)
@@ -86,25 +80,31 @@ class Reconciler:
         done, blocked = await self._applier.carry_out(cluster, observed, plan, now)
         decisions = {} if refusal else self._decisions(key, cluster, observed, where)
         scaled = await self._scale(cluster, observed, decisions)
-        due_s = min(self._ask_when_due(key, cluster, observed), self._read(key, cluster, observed))
+        due_s = min(
+            self._ask_when_due(key, cluster, observed),
+            self._read(key, cluster, observed),
+            self._asking.loads.ask_when_due(key, observed),
+        )
         facts = Facts(
             cluster,
             observed,
             plan,
             refusal,
-            self._answers.record(key),
+            self._asking.answers.record(key),
             blocked,
             scaling=decisions,
-            cache=next((reading.cache() for reading in self._meter.readings(key)), None),
+            cache=next((reading.cache() for reading in self._asking.meter.readings(key)), None),
+            progress=self._asking.loads.told(key),
+            now=now,
         )
-        await self._report(facts, (*done, *scaled), now)
+        await self._report(facts, (*done, *scaled))
         again_s = planning.look_again_in_s(observed, plan, blocked)
         return min(due_s, again_s, self._settings.resync_s)
 
     def _decisions(
         self, key: Key, cluster: HypicCluster, observed: Observed, where: Roll
     ) -> Mapping[RoleName, Decision]:
-        readings, probes = self._meter.readings(key), self._answers.asking(key)
+        readings, probes = self._asking.meter.readings(key), self._asking.answers.asking(key)
         return self._scaler.decisions(key, cluster, observed, where, readings, probes=probes)
 
     async def _scale(
@@ -126,17 +126,17 @@ class Reconciler:
         scaled_s = self._settings.scale_period_s
         period_s = scaler.period_s(cluster, observed, scaled_s=scaled_s)
         always = period_s != scaler.UNSCALED_PERIOD_S
-        return self._meter.read_when_due(key, observed, period_s=period_s, always=always)
+        return self._asking.meter.read_when_due(key, observed, period_s=period_s, always=always)
 
     def _ask_when_due(self, key: Key, cluster: HypicCluster, observed: Observed) -> float:
         if not statuses.reachable(cluster, observed):
             return self._settings.resync_s
         ready = frozenset(pod.name for pod in observed.pods if pod.ready)
-        return self._answers.ask_when_due(key, cluster, ready)
+        return self._asking.answers.ask_when_due(key, cluster, ready)
 
-    async def _report(self, facts: Facts, done: tuple[Reason, ...], now: datetime) -> None:
-        cluster, at = facts.cluster, now.strftime("%Y-%m-%dT%H:%M:%SZ")
-        status = statuses.status(facts, now=at)
+    async def _report(self, facts: Facts, done: tuple[Reason, ...]) -> None:
+        cluster, at = facts.cluster, facts.now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        status = statuses.status(facts)
         metadata = cluster.metadata
         self._metrics.conditions.tell(metadata.namespace, metadata.name, status["conditions"])
         if status != cluster.status:

@@ -29,7 +29,9 @@ class PlayedEngine:
         draining: whether it takes no new ones.
         told: what it was told, in order.
         answers: whether it answers for a drain.
+        left_s: seconds that its drain has left; None where it does not say.
         metrics: what it counts, as text.
+        loading: how far it is with the model; None when it does not say.
     """
 
     address: str = field(default_factory=address)
@@ -37,19 +39,22 @@ class PlayedEngine:
     draining: bool = False
     told: list[str] = field(default_factory=list)
     answers: bool = True
-
+    left_s: float | None = None
     metrics: str = ""
+    loading: dict[str, Any] | None = None
 
     def answer(self, verb: str, path: str, body: Any) -> tuple[int, Any]:
         if path == "/metrics":
             return 200, self.metrics
+        if path == "/pic/ready":
+            return 503, {"ready": False, "reason": "starting", "loading": self.loading}
         if path != "/pic/drain" or not self.answers:
             return 404, {}
         if verb != "GET":
             self.draining = verb == "POST"
             self.told.append(f"{verb} {body['deadline_s']:.0f}" if body else verb)
         said = {"running": self.running, "queued": 0, "transfers": 0, "oldest_s": 41.2}
-        return 200, {"draining": self.draining, **said}
+        return 200, {"draining": self.draining, "left_s": self.left_s, **said}
 
 
 @dataclass

@@ -9,10 +9,11 @@ import functools
 import multiprocessing
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from ..errors import SettingsError
-from . import cpu, hooks, models
+from . import cpu, hooks, host, loading, models
 from .arguments import Arguments
 from .compatibility import BACKEND
 from .settings import Settings, from_environment
@@ -23,7 +24,7 @@ MODELS_VARIABLE = "SGLANG_EXTERNAL_MODEL_PACKAGE"
 
 def register() -> None:
     """Entry point ``sglang.srt.plugins``."""
-    problem = hooks.host_problem()
+    problem = host.host_problem()
     on_cpu = cpu.wanted()
     if on_cpu and problem is None:
         cpu.prepare()
@@ -35,7 +36,7 @@ def register() -> None:
         host_problem=problem,
         on_read=process.activate if problem is None else _ignore,
     )
-    hooks.install(hooks.for_arguments(arguments))
+    host.install(hooks.for_arguments(arguments))
     if problem is None and _is_child():
         process.activate(from_environment())
 
@@ -79,18 +80,20 @@ class _Process:
         configure = _serve_models
         if settings.caches:
             scheduler = _SchedulerProcess(settings)
-            hooks.register_cache(BACKEND, scheduler.cache)
+            host.register_cache(BACKEND, scheduler.cache)
             configure = scheduler.configure
         elif settings.enabled:
             configure = _receive_prompts
-        hooks.install(hooks.for_process(configure))
+        count = functools.partial(_count_weights, _folder(settings))
+        host.install(hooks.for_process(configure, count))
 
     @staticmethod
     def _install_routes(settings: Settings) -> None:
+        from .front.early import Early  # noqa: PLC0415
         from .front.routes import Routes  # noqa: PLC0415
 
         routes = Routes(settings)
-        hooks.install(hooks.for_routes(routes))
+        host.install(hooks.for_routes(routes, Early(_folder(settings))))
         if _is_child() and _serves_http():
             routes.add()
 
@@ -121,15 +124,27 @@ def _install_front(settings: Settings) -> None:
     from .front.usage import Usage, open_models  # noqa: PLC0415
 
     marks, usage = Marks(), Usage()
-    hooks.install(hooks.for_frontend(Frontend(settings, marks), usage, Rooms()))
+    host.install(hooks.for_frontend(Frontend(settings, marks), usage, Rooms()))
     if not _is_child() or _serves_http():
         open_models()
-        hooks.install(hooks.for_openai(Chat(separator=settings.separator, marks=marks), usage))
+        host.install(hooks.for_openai(Chat(separator=settings.separator, marks=marks), usage))
+
+
+def _folder(settings: Settings) -> Path:
+    """The engine's own, which all of its processes share."""
+    return Path(settings.control_path).parent
+
+
+def _count_weights(folder: Path, *scheduler: Any) -> None:
+    """In a scheduler process: the first rank tells how far the loading is."""
+    _server_args, _gpu_id, tp_rank, *_ = scheduler
+    if tp_rank == 0:
+        host.install(hooks.for_loading(loading.Weights(folder)))
 
 
 def _serve_models(*_: Any) -> None:
     """In a scheduler process: what the models that we add need, with segments or without."""
-    hooks.install(hooks.for_models())
+    host.install(hooks.for_models())
 
 
 def _receive_prompts(*_: Any) -> None:
@@ -138,7 +153,7 @@ def _receive_prompts(*_: Any) -> None:
     from .scheduler.metrics import Rest  # noqa: PLC0415
 
     _serve_models()
-    hooks.install([*hooks.for_receiving(receiving.resolve), *hooks.for_gauges(Rest())])
+    host.install([*hooks.for_receiving(receiving.resolve), *hooks.for_gauges(Rest())])
 
 
 class _SchedulerProcess:
@@ -167,9 +182,9 @@ class _SchedulerProcess:
         forward = Forward(self._settings, self._memory)
         made = hooks.for_scheduler(scheduling, batching, answers, forward, self._memory)
         # In one go: what SGLang has patched once, it does not patch again.
-        hooks.install([*made, *hooks.for_gauges(Rest())])
+        host.install([*made, *hooks.for_gauges(Rest())])
         if self._settings.role == "prefill":
-            hooks.install(hooks.for_sending(Sending()))
+            host.install(hooks.for_sending(Sending()))
         if tp_rank == 0:
             path = self._settings.control_path
             ControlServer(path, self._memory.ledger, scheduling.describe_engine).start()

@@ -1,25 +1,23 @@
-"""Every place where this plugin touches SGLang, in one table.
+"""Every place where this plugin touches SGLang, in one table; `host` makes them take.
 
-Checked on the version named here; `install` verifies that each hook took, because SGLang itself
-only logs a failure and would serve wrong answers with half of them.
+Checked on the version that `host` names.
 """
 
-import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..errors import HostError
+from .host import Hook
 from .models import lightning
 
 if TYPE_CHECKING:
     from .arguments import Arguments
     from .front.chat import Chat
+    from .front.early import Early
     from .front.frontend import Frontend
     from .front.rooms import Rooms
     from .front.routes import Routes
     from .front.usage import Usage
+    from .loading import Weights
     from .runner.forward import Forward
     from .runner.memory import Memory
     from .scheduler.answers import Answers
@@ -27,30 +25,6 @@ if TYPE_CHECKING:
     from .scheduler.metrics import Rest
     from .scheduler.scheduling import Scheduling
     from .scheduler.sending import Sending
-
-CHECKED_VERSION = "0.5.14"
-_SRT = "sglang.srt."
-
-
-@dataclass(frozen=True, slots=True)
-class Hook:
-    """One place: dotted path below ``sglang.srt``, how, what is called, and why."""
-
-    target: str
-    kind: str
-    function: Callable[..., Any]
-    why: str
-
-
-def host_problem() -> str | None:
-    """Why the SGLang found here cannot be extended, or None."""
-    try:
-        found = version("sglang")
-    except PackageNotFoundError:
-        return "SGLang is not installed"
-    if found != CHECKED_VERSION:
-        return f"SGLang {found} is not known to this plugin; it works with {CHECKED_VERSION}"
-    return None
 
 
 def for_arguments(arguments: "Arguments") -> list[Hook]:
@@ -61,10 +35,12 @@ def for_arguments(arguments: "Arguments") -> list[Hook]:
     ]
 
 
-def for_routes(routes: "Routes") -> list[Hook]:
+def for_routes(routes: "Routes", early: "Early") -> list[Hook]:
     """In the HTTP process, whether segments are cached or not."""
     server = "entrypoints.http_server."
     return [
+        Hook(f"{server}launch_server", "BEFORE", early.open, "how far the loading is"),
+        Hook(f"{server}_setup_and_run_http_server", "BEFORE", early.close, "its address"),
         Hook(f"{server}_setup_and_run_http_server", "BEFORE", routes.add, "routes under /pic"),
         Hook("utils.auth.decide_request_auth", "AROUND", routes.admit, "probes without a key"),
     ]
@@ -107,10 +83,22 @@ def for_openai(chat: "Chat", usage: "Usage") -> list[Hook]:
     ]
 
 
-def for_process(configure: Callable[..., Any]) -> list[Hook]:
+def for_process(configure: Callable[..., Any], count: Callable[..., Any]) -> list[Hook]:
     """In each scheduler process, before SGLang configures it."""
     target = "managers.scheduler.configure_scheduler_process"
-    return [Hook(target, "BEFORE", configure, "install the scheduler's hooks")]
+    return [
+        Hook(target, "BEFORE", configure, "install the scheduler's hooks"),
+        Hook(target, "BEFORE", count, "install those of the loader"),
+    ]
+
+
+def for_loading(weights: "Weights") -> list[Hook]:
+    """In the scheduler process of the first rank."""
+    loader = "model_loader.loader.DefaultModelLoader."
+    return [
+        Hook(f"{loader}_prepare_weights", "AFTER", weights.learn, "how much there is"),
+        Hook(f"{loader}_get_weights_iterator", "AROUND", weights.count, "how much is read"),
+    ]
 
 
 def for_models() -> list[Hook]:
@@ -218,31 +206,3 @@ def for_receiving(resolve: Callable[..., Any]) -> list[Hook]:
     """In each scheduler process of a decode server."""
     queue = "disaggregation.decode.DecodePreallocQueue."
     return [Hook(f"{queue}_resolve_pending_reqs", "AROUND", resolve, "who was given up is kept")]
-
-
-def register_cache(name: str, factory: Callable[[Any], Any]) -> None:
-    """Make our cache selectable as ``--radix-cache-backend``."""
-    from sglang.srt.mem_cache import registry  # noqa: PLC0415
-
-    if name not in registry.registered_radix_cache_backends():
-        registry.register_radix_cache_backend(name, factory)
-
-
-def install(hooks: Iterable[Hook]) -> None:
-    """Register and apply hooks, and make sure that each one took.
-
-    Raises:
-        SystemExit: one did not; not an Exception, which SGLang's loader would swallow.
-    """
-    from sglang.srt.plugins.hook_registry import HookRegistry, HookType  # noqa: PLC0415
-
-    targets = []
-    for hook in hooks:
-        targets.append(_SRT + hook.target)
-        HookRegistry.register(targets[-1], hook.function, HookType[hook.kind])
-    HookRegistry.apply_hooks()
-    missing = [target for target in targets if target not in HookRegistry._patched]  # noqa: SLF001
-    if missing:
-        error = HostError(f"SGLang {CHECKED_VERSION} was expected to have {', '.join(missing)}")
-        sys.stderr.write(f"error: {error}\n")
-        raise SystemExit(2)

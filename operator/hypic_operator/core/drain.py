@@ -16,6 +16,8 @@ from .roll import Roll
 TOLD_WITHIN_S = 5.0
 ANSWERS_WITHIN_S = 10.0
 LOOK_AGAIN_S = 1.0
+# By so much what an engine was told may differ from what was written.
+_CLOCKS_DIFFER_S = 2.0
 
 # annotate: tell the routers; close: tell the engine; release: the pod may be ended; reopen: it is
 # wanted after all; forget: the same, whether or not its engine answers.
@@ -32,6 +34,7 @@ class Progress:
         queued: requests that wait in it.
         transfers: requests whose keys and values are on their way to another engine.
         oldest_s: age of the oldest.
+        left_s: seconds that its drain has left, by a clock that nobody sets.
     """
 
     draining: bool
@@ -39,11 +42,17 @@ class Progress:
     queued: int = 0
     transfers: int = 0
     oldest_s: float = 0.0
+    left_s: float = 0.0
 
     @property
     def left(self) -> int:
         """What must end before the engine may."""
         return self.running + self.queued + self.transfers
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it still has streams, and time for them: a deadline that passed was a clock's."""
+        return self.draining and self.left > 0 and self.left_s > _CLOCKS_DIFFER_S
 
     @property
     def words(self) -> str:
@@ -171,7 +180,7 @@ def _step(pod: Pod, heard: Heard | None, *, timeout_s: float, now: datetime) -> 
         return Step(pod, "annotate", latest, "routers are being told")
     told_s = timeout_s - (deadline - now).total_seconds()
     progress = None if heard is None else heard.progress
-    if now >= deadline:
+    if now >= deadline and not (progress and progress.lasts):
         cut = progress is None or progress.left > 0
         left = "it does not say what is left" if progress is None else f"{progress.words} left"
         return Step(pod, "release", deadline, f"its time of {timeout_s:g} s is up, {left}", cut)
@@ -182,7 +191,8 @@ def _step(pod: Pod, heard: Heard | None, *, timeout_s: float, now: datetime) -> 
             return Step(pod, "wait", deadline, "its engine does not answer")
         words = "its engine does not answer the operator, and drains by itself when it is stopped"
         return Step(pod, "release", deadline, words)
-    if not progress.draining:
+    # What it was told before the timeout was lowered is too long.
+    if not progress.draining or progress.left_s > timeout_s + _CLOCKS_DIFFER_S:
         return Step(pod, "close", deadline, progress.words)
     if progress.left:
         return Step(pod, "wait", deadline, progress.words)

@@ -114,11 +114,12 @@ def _ready(facts: Facts, name: RoleName) -> int:
 
 
 def _said(facts: Facts, name: RoleName, found: trouble.Trouble) -> str:
-    """What is wrong; while engines load, since when and for how long still."""
+    """What is wrong; while engines load, since when, how far and for how long still."""
     if found.rank != trouble.Rank.LOADING:
         return found.message
     pods = facts.observed.of_part(name, facts.plan.roll.wanted)
-    told = loading.words((pod.loading for pod in pods), _load_s(facts, name))
+    loads = ((pod.loading, facts.progress.get(pod.uid)) for pod in pods)
+    told = loading.words(loads, _load_s(facts, name), now=facts.now)
     return f"{found.message} ({told})" if told else found.message
 
 

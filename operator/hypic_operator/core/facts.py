@@ -5,11 +5,13 @@ Decides nothing.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal
 
 from . import names, serving
 from .api import HypicCluster, RoleName
 from .desired import role
+from .loading import Progress
 from .observed import Observed
 from .plan import Blocked, Plan
 from .refusals import Refusal
@@ -18,6 +20,7 @@ from .scaling import Decision
 ConditionType = Literal[
     "Ready",
     "Progressing",
+    "Degraded",
     "ModelReady",
     "PrefillReady",
     "DecodeReady",
@@ -51,6 +54,8 @@ class Facts:
         blocked: what the API server refused to let be written.
         scaling: how many engines a role is to have, where the operator decides it.
         cache: what the engines' caches hold; None while none tells.
+        progress: how far engines said they were with the model, by the pod's uid.
+        now: the time.
     """
 
     cluster: HypicCluster
@@ -61,6 +66,8 @@ class Facts:
     blocked: Blocked | None = None
     scaling: Mapping[RoleName, Decision] = field(default_factory=dict)
     cache: Mapping[str, Any] | None = None
+    progress: Mapping[str, Progress] = field(default_factory=dict)
+    now: datetime = field(kw_only=True)
 
     @property
     def asleep(self) -> bool:

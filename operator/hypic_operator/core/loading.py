@@ -1,12 +1,50 @@
-"""How long engines took to load the model, and when the one that loads it now should be ready.
+"""How far engines are with the model, and when it should be there.
 
-Does not know why an engine is not ready, and asks none: kubelets tell when containers started.
+Does not know why an engine is not ready, and asks none: kubelets tell when containers started, and
+the shell what the engines say.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import Any, Literal, Self, cast, get_args
+
+Stage = Literal["download", "weights"]
+_ALL_PERCENT = 100
+# Too little is known of the pace before that.
+_PACE_PERCENT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far one engine was.
+
+    Attributes:
+        stage: whether it downloads the model or reads the weights.
+        percent: of that, 0 to 100.
+        at: when it said so.
+    """
+
+    stage: Stage
+    percent: int
+    at: datetime
+
+    def ends(self, started: datetime) -> datetime | None:
+        """When all of it should be there at the pace since it started; None for no idea."""
+        if self.percent < _PACE_PERCENT or self.at <= started:
+            return None
+        return started + (self.at - started) * (_ALL_PERCENT / self.percent)
+
+
+def progress(said: Any, *, at: datetime) -> Progress | None:
+    """What the answer to ``GET /pic/ready`` tells; None when it tells nothing of the kind."""
+    told = said.get("loading") if isinstance(said, Mapping) else None
+    if not isinstance(told, Mapping):
+        return None
+    stage, percent = told.get("stage"), told.get("percent")
+    if stage not in get_args(Stage) or not isinstance(percent, int):
+        return None
+    return Progress(cast("Stage", stage), max(0, min(percent, _ALL_PERCENT)), at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,24 +52,23 @@ class Loading:
     """When an engine's container started, and when its pod became ready.
 
     Attributes:
-        started: None before it runs.
+        started: None before it runs; while the model is downloaded, when that began.
         ready: None while it is not.
+        downloads: whether the model is being downloaded.
     """
 
     started: datetime | None = None
     ready: datetime | None = None
+    downloads: bool = False
 
     @classmethod
     def of(cls, status: Mapping[str, Any]) -> Self:
         """From a pod's status."""
-        engines = (item for item in status.get("containerStatuses", ()) if item["name"] == "engine")
-        state: Mapping[str, Any] = next((item.get("state", {}) for item in engines), {})
         told = (item for item in status.get("conditions", ()) if item["type"] == "Ready")
         ready: Mapping[str, Any] = next((item for item in told if item["status"] == "True"), {})
-        return cls(
-            _time(state.get("running", {}).get("startedAt")),
-            _time(ready.get("lastTransitionTime")),
-        )
+        download = _started(status.get("initContainerStatuses", ()), "download")
+        started = download or _started(status.get("containerStatuses", ()), "engine")
+        return cls(started, _time(ready.get("lastTransitionTime")), download is not None)
 
     @property
     def took_s(self) -> int | None:
@@ -49,23 +86,58 @@ def shortest_s(loadings: Iterable[Loading]) -> int | None:
     return min((item.took_s for item in loadings if item.took_s is not None), default=None)
 
 
-def words(loadings: Iterable[Loading], last_s: int | None) -> str:
-    """Since when engines load, and when the last of them should be ready.
+def words(
+    loadings: Iterable[tuple[Loading, Progress | None]], last_s: int | None, *, now: datetime
+) -> str:
+    """Since when engines load, how far they are, and when the last of them should be ready.
 
     Times and not durations, so that the sentence stays as it is while nothing happens.
 
     Args:
-        loadings: of engines, those that are ready too.
+        loadings: of engines, those that are ready too, with what each said last.
         last_s: what a load took before; None where none was seen.
+        now: the time.
     """
-    starts = [item.started for item in loadings if item.started and item.ready is None]
+    under_way = [item for item in loadings if item[0].started and item[0].ready is None]
+    starts = [item.started for item, _ in under_way if item.started]
     if not starts:
         return ""
-    since = f"since {_clock(min(starts))}"
-    if last_s is None:
-        return f"{since}; there was no load before to estimate from"
-    end = max(starts) + timedelta(seconds=last_s)
-    return f"{since}; it took {last_s} s before, so it should be ready about {_clock(end)}"
+    said = [f"since {_clock(min(starts))}"]
+    slowest = min((item for _, item in under_way if item), key=_done, default=None)
+    if slowest is not None:
+        said.append(_share(slowest))
+    if last_s is not None and not any(item.downloads for item, _ in under_way):
+        end = max(starts) + timedelta(seconds=last_s)
+        will = "should be" if now <= end else "should have been"
+        said.append(f"it took {last_s} s before, so it {will} ready about {_clock(end)}")
+    elif slowest is not None:
+        said += _at_this_pace(slowest, max(starts))
+    else:
+        said.append("there was no load before to estimate from")
+    return "; ".join(said)
+
+
+def _done(said: Progress) -> tuple[bool, int]:
+    return said.stage == "weights", said.percent
+
+
+def _share(said: Progress) -> str:
+    what = "the model is downloaded" if said.stage == "download" else "the weights are read"
+    return f"{said.percent} % of {what}"
+
+
+def _at_this_pace(said: Progress, started: datetime) -> list[str]:
+    end = said.ends(started)
+    if end is None or said.percent == _ALL_PERCENT:
+        return []
+    return [f"at this pace all of it is there about {_clock(end)}"]
+
+
+def _started(statuses: Iterable[Mapping[str, Any]], name: str) -> datetime | None:
+    """Since when the container of that name runs; None when it does not."""
+    found = (item.get("state", {}) for item in statuses if item["name"] == name)
+    state: Mapping[str, Any] = next(found, {})
+    return _time(state.get("running", {}).get("startedAt"))
 
 
 def _clock(at: datetime) -> str:

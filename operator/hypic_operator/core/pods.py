@@ -63,6 +63,11 @@ class Pod:
         return self.trouble is None
 
     @property
+    def loads(self) -> bool:
+        """Whether it downloads or loads the model."""
+        return self.trouble is not None and self.trouble.rank is trouble.Rank.LOADING
+
+    @property
     def engine_set(self) -> str:
         """The StatefulSet that an engine is of."""
         return self.name.rpartition("-")[0]

@@ -17,6 +17,7 @@ _PASSING = {
     "Loading",
     "Downloading",
     "Leaving",
+    "Draining",
     "NoEngine",
     "NoEngineReady",
     "NoRouterReady",
@@ -24,20 +25,15 @@ _PASSING = {
 }
 
 
-def status(facts: Facts, *, now: str) -> dict[str, Any]:
-    """The status to be written.
-
-    Args:
-        facts: what it is made of.
-        now: RFC 3339, for conditions whose status changes.
-    """
+def status(facts: Facts) -> dict[str, Any]:
+    """The status to be written."""
     cluster = facts.cluster
     return {
         "observedGeneration": cluster.metadata.generation,
         "url": names.url(cluster),
         **{name: engines.summary(facts, name) for name in cluster.spec.roles},
         **({"cache": dict(facts.cache)} if facts.cache else {}),
-        "conditions": [_dated(facts, condition, now) for condition in conditions(facts)],
+        "conditions": [_dated(facts, condition) for condition in conditions(facts)],
     }
 
 
@@ -46,8 +42,9 @@ def conditions(facts: Facts) -> tuple[Condition, ...]:
     roles = (engines.condition(facts, name) for name in facts.cluster.spec.roles)
     router = _router(facts)
     parts = (engines.model(facts), *roles, router, _serving(facts))
-    progressing = _progressing(facts, router)
-    return (_ready(facts, parts), progressing, *parts, *engines.scaling(facts))
+    scaling = engines.scaling(facts)
+    sums = (_ready(facts, parts), _progressing(facts, router), _degraded(facts, parts, scaling))
+    return (*sums, *parts, *scaling)
 
 
 def reachable(cluster: HypicCluster, observed: Observed) -> bool:
@@ -72,8 +69,8 @@ def news(cluster: HypicCluster, after: Mapping[str, Any]) -> tuple[Reason, ...]:
     return (Reason(new["reason"], new["message"], alarming=alarming),)
 
 
-def _dated(facts: Facts, condition: Condition, now: str) -> dict[str, Any]:
-    was = before(facts.cluster, condition.type)
+def _dated(facts: Facts, condition: Condition) -> dict[str, Any]:
+    was, now = before(facts.cluster, condition.type), facts.now.strftime("%Y-%m-%dT%H:%M:%SZ")
     same = was.get("status") == condition.status
     return {
         "type": condition.type,
@@ -97,6 +94,17 @@ def _ready(facts: Facts, parts: Sequence[Condition]) -> Condition:
             "Ready", "True", "Serving", "all engines and routers are ready, tokens come back"
         )
     return Condition("Ready", "False", broken.reason, f"{broken.type}: {broken.message}")
+
+
+def _degraded(facts: Facts, parts: Sequence[Condition], scaling: Sequence[Condition]) -> Condition:
+    """Whether something is in the way that does not end by itself; a roll that goes well is not."""
+    ends = _PASSING | ({"Unschedulable"} if facts.plan.roll.crowded else set())
+    lasting = (part for part in (*parts, *scaling) if part.status != "True")
+    found = next((part for part in lasting if part.reason not in ends), None)
+    if found is None:
+        return Condition("Degraded", "False", "NothingBroken", "nothing waits for anybody to act")
+    served = "tokens come back, but " if parts[-1].status == "True" else ""
+    return Condition("Degraded", "True", found.reason, f"{served}{found.type}: {found.message}")
 
 
 def _router(facts: Facts) -> Condition:

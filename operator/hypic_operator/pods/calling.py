@@ -23,9 +23,18 @@ class Caller:
         self._session = session
 
     async def ask(
-        self, pod: Pod, port: int, path: str, *, verb: str = "GET", body: Any = None
+        self, pod: Pod, port: int, path: str, *, verb: str = "GET", body: Any = None, also: int = 0
     ) -> str | None:
-        """The text of a good answer; None for any other, and for none in time."""
+        """The text of a good answer; None for any other, and for none in time.
+
+        Args:
+            pod: whom is asked.
+            port: where.
+            path: what for.
+            verb: how.
+            body: of the request, as JSON.
+            also: a status that is a good answer too.
+        """
         host = f"[{pod.address}]" if ":" in pod.address else pod.address
         timeout = aiohttp.ClientTimeout(total=ANSWER_WITHIN_S)
         try:
@@ -34,8 +43,7 @@ class Caller:
                 f"http://{host}:{port}{path}",
                 json=body,
                 timeout=timeout,
-                raise_for_status=True,
             ) as answer:
-                return await answer.text()
+                return await answer.text() if answer.ok or answer.status == also else None
         except (aiohttp.ClientError, TimeoutError, OSError, UnicodeDecodeError):
             return None

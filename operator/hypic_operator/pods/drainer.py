@@ -80,6 +80,7 @@ def _progress(said: Mapping[str, Any]) -> Progress:
         queued=int(said["queued"]),
         transfers=int(said["transfers"]),
         oldest_s=float(said["oldest_s"]),
+        left_s=float(said.get("left_s") or 0.0),
     )
 
 

@@ -16,6 +16,7 @@ from ..core.observed import Observed
 from ..core.pods import Pod
 from ..core.scaling.gauges import EngineGauges, Reading
 from ..wakeups import Key
+from .background import Background
 from .calling import Caller
 
 # How soon engines and routers are read that became ready since.
@@ -32,9 +33,8 @@ class Meter:
 
     def __init__(self, caller: Caller, wake: Callable[[Key], None]) -> None:
         self._caller = caller
-        self._wake = wake
         self._last: dict[Key, tuple[Reading, ...]] = {}
-        self._reading: dict[Key, asyncio.Task[None]] = {}
+        self._background = Background(wake)
 
     def readings(self, key: Key) -> tuple[Reading, ...]:
         """The last reading, and the one before it where there is one."""
@@ -58,26 +58,21 @@ class Meter:
         if last and last[0].asked != _asked(observed):
             period_s = min(period_s, OTHERS_PERIOD_S)
         due_s = last[0].at_s + period_s - time.monotonic() if last else 0.0
-        if due_s > 0 or key in self._reading:
-            return max(due_s, 0.0) or period_s
-        self._reading[key] = asyncio.create_task(self._read(key, observed, always=always))
+        if due_s > 0:
+            return due_s
+        self._background.begin(key, lambda: self._read(key, observed, always=always))
         return period_s
 
     def forget(self, key: Key) -> None:
         """Drop the readings of a cluster that is gone."""
         self._last.pop(key, None)
-        task = self._reading.pop(key, None)
-        if task is not None:
-            task.cancel()
+        self._background.forget(key)
 
     async def close(self) -> None:
         """Stop reading."""
-        tasks = tuple(self._reading.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._background.close()
 
-    async def _read(self, key: Key, observed: Observed, *, always: bool) -> None:
+    async def _read(self, key: Key, observed: Observed, *, always: bool) -> bool:
         ready = _ready(observed)
         engines = [pod for pod in ready if pod.revision]
         routers = [pod for pod in ready if pod.component == "router"]
@@ -88,9 +83,7 @@ class Meter:
         before = self.readings(key)[:1]
         asked = _asked(observed)
         self._last[key] = (_reading(asked, engines, counted, fleets), *before)
-        del self._reading[key]
-        if always or not before or _says_more(self._last[key][0], before[0]):
-            self._wake(key)
+        return always or not before or _says_more(self._last[key][0], before[0])
 
     async def _engine(self, pod: Pod) -> EngineGauges | None:
         said = await self._caller.ask(pod, names.ENGINE_PORT, "/metrics")

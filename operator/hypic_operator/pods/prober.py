@@ -3,7 +3,6 @@
 Does not decide when, nor what the answers mean; `core.serving` does.
 """
 
-import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from ..core.api import HypicCluster
 from ..core.serving import Answer, Record
 from ..metrics import Metrics
 from ..wakeups import Key
+from .background import Background
 
 _SHOWN_CHARACTERS = 200
 
@@ -86,11 +86,10 @@ class Answers:
         self, prober: Prober, wake: Callable[[Key], None], metrics: Metrics, *, period_s: float
     ) -> None:
         self._prober = prober
-        self._wake = wake
         self._metrics = metrics
         self._period_s = period_s
         self._records: dict[Key, Record] = {}
-        self._asking: dict[Key, asyncio.Task[None]] = {}
+        self._background = Background(wake)
 
     def record(self, key: Key) -> Record:
         """The answers so far."""
@@ -105,30 +104,25 @@ class Answers:
         due_s = serving.due_in_s(
             self.record(key), ready=ready, now_s=time.monotonic(), period_s=self._period_s
         )
-        if due_s > 0 or key in self._asking:
-            return due_s or self._period_s
-        self._asking[key] = asyncio.create_task(self._ask(key, cluster, ready))
+        if due_s > 0:
+            return due_s
+        self._background.begin(key, lambda: self._ask(key, cluster, ready))
         return self._period_s
 
     def asking(self, key: Key) -> int:
         """How many requests of ours are under way."""
-        return int(key in self._asking)
+        return int(self._background.busy(key))
 
     def forget(self, key: Key) -> None:
         """Drop the answers of a cluster that is gone; one of its name starts anew."""
         self._records.pop(key, None)
-        task = self._asking.pop(key, None)
-        if task is not None:
-            task.cancel()
+        self._background.forget(key)
 
     async def close(self) -> None:
         """Stop waiting for answers."""
-        tasks = tuple(self._asking.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._background.close()
 
-    async def _ask(self, key: Key, cluster: HypicCluster, ready: frozenset[str]) -> None:
+    async def _ask(self, key: Key, cluster: HypicCluster, ready: frozenset[str]) -> bool:
         try:
             answer = await self._prober.ask(cluster)
         except Exception as error:  # noqa: BLE001  whatever it was, it brought no token
@@ -137,8 +131,7 @@ class Answers:
         record = self.record(key).with_answer(answer, now_s=time.monotonic(), ready=ready)
         self._records[key] = record
         self._metrics.probe_total.labels(answer.reason).inc()
-        del self._asking[key]
-        self._wake(key)
+        return True
 
 
 def _answer(status: int, text: str) -> Answer:

@@ -15,10 +15,8 @@ from hypic_operator.cluster import Cluster
 from hypic_operator.connection import Connection
 from hypic_operator.errors import UnavailableError
 from hypic_operator.metrics import Metrics
+from hypic_operator.pods.asking import Asking
 from hypic_operator.pods.calling import Caller
-from hypic_operator.pods.drainer import Drainer
-from hypic_operator.pods.meter import Meter
-from hypic_operator.pods.prober import Answers
 from hypic_operator.reconcile import Reconciler
 from hypic_operator.settings import Settings
 from hypic_operator.wakeups import Key
@@ -56,14 +54,12 @@ async def _look(namespace: Namespace, cluster: str, *, at: int = 0, sent: bool =
     dying = Dying(await connection.configuration(kubeconfig), at=at, sent=sent)
     metrics = Metrics(CollectorRegistry())
     settings = Settings(resources.POLICY)
-    answers = Answers(PlayedProber(), lambda _: None, metrics, period_s=60.0)
     async with dying, aiohttp.ClientSession() as session:
-        api, caller = Cluster(dying, metrics), Caller(session)
-        meter = Meter(caller, lambda _: None)
-        reconciler = Reconciler(api, answers, Drainer(caller), meter, settings, metrics)
+        caller = Caller(session)
+        asking = Asking(caller, PlayedProber(), lambda _: None, metrics, probe_period_s=60.0)
+        reconciler = Reconciler(Cluster(dying, metrics), asking, settings, metrics)
         await reconciler.reconcile(Key(namespace.name, cluster))
-        await meter.close()
-    await answers.close()
+        await asking.close()
     return dying.writes
 
 

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
+from hypic_operator.core.drain import LOOK_AGAIN_S
+
 from ...support import resources
-from ...support.fleet import Fleet
+from ...support.fleet import ANNOTATION, Fleet
 from ...support.playing import Namespace
 from ...support.waiting import eventually
 from .conftest import Operating
@@ -105,6 +107,23 @@ def test_a_stream_that_outlasts_the_deadline_is_cut_and_told(
         )
         assert event["type"] == "Warning"
         assert "1 stream, oldest 41 s left" in event["message"]
+
+
+def test_an_operator_whose_clock_jumped_ahead_cuts_no_stream(
+    namespace: Namespace, operating: Operating
+) -> None:
+    with two_engines(namespace, operating) as fleet:
+        _, last = _engine_pods(fleet)
+        engine = fleet.engines[last]
+        engine.running, engine.left_s = 1, 50.0
+        _replicas(namespace, 1)
+        eventually(lambda: engine.draining)
+        past = (datetime.now(UTC) - timedelta(hours=1)).isoformat(timespec="seconds")
+        namespace.patch("Pod", last, {"metadata": {"annotations": {ANNOTATION: past}}})
+        time.sleep(3 * LOOK_AGAIN_S)
+        assert (last in fleet.engines, fleet.annotation(last)) == (True, past)
+        engine.left_s = 0.0
+        eventually(lambda: fleet.cut, until=lambda cut: cut == [last])
 
 
 def test_a_roll_ends_no_stream_and_takes_every_old_engine_kthena_1589(

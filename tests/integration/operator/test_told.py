@@ -1,6 +1,7 @@
 """What keeps a cluster from running is told in the words of who knows, on a real API server."""
 
 from ...support import resources
+from ...support.fleet import Fleet
 from ...support.playing import Namespace
 from ...support.waiting import eventually
 from .conftest import Operating
@@ -33,6 +34,33 @@ def test_the_pods_own_words_reach_the_status_kthena_1503(
         namespace.play_pods(made, resources.silent())
         found = namespace.until("demo", "Ready", "False", "NotAnswering")
         assert "deleting the pod starts another" in found["message"]
+
+
+def test_how_far_an_engine_is_with_the_model_is_told_as_it_goes_on(
+    namespace: Namespace, operating: Operating
+) -> None:
+    fleet = Fleet(namespace)
+    fleet.ready = False
+    with operating(), fleet.running():
+        namespace.create(resources.manifest())
+        namespace.until("demo", "ModelReady", "False", "Loading")
+        (engine,) = eventually(lambda: list(fleet.engines.values()))
+        for percent in (12, 41):
+            engine.loading = {"stage": "weights", "percent": percent}
+            eventually(
+                lambda: namespace.condition("demo", "Ready")["message"],
+                until=lambda said: f"{percent} % of the weights are read" in said,  # noqa: B023
+            )
+        assert "at this pace all of it is there about" in _message(namespace)
+        events = [item["reason"] for item in namespace.listed("Event")]
+        assert events.count("Loading") == 1
+        fleet.ready = True
+        namespace.until("demo", "Ready", "True")
+
+
+def _message(namespace: Namespace) -> str:
+    found: str = namespace.condition("demo", "ModelReady")["message"]
+    return found
 
 
 def test_a_quota_that_forbids_pods_is_told_kaito_344(

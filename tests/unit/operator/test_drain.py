@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -60,6 +61,20 @@ def test_the_engine_goes_when_its_last_stream_has_ended_or_its_time_is_up(
     progress: Progress, told_s: float, act: str
 ) -> None:
     assert _step(told_s=told_s, heard=Heard(False, progress)).act == act
+
+
+@pytest.mark.parametrize(
+    ("told_s", "left_s", "act"),
+    [(60, 50, "wait"), (3600, 50, "wait"), (60, 1, "release"), (20, 40, "wait")],
+)
+def test_a_clock_that_jumps_ahead_cuts_no_stream(told_s: float, left_s: float, act: str) -> None:
+    assert _step(told_s=told_s, heard=Heard(False, replace(BUSY, left_s=left_s))).act == act
+    assert _step(told_s=told_s, heard=Heard(False, replace(IDLE, left_s=left_s))).act == "release"
+
+
+def test_an_engine_hears_of_a_timeout_that_was_lowered_meanwhile() -> None:
+    assert _step(told_s=1, heard=Heard(False, replace(BUSY, left_s=300))).act == "close"
+    assert _step(told_s=1, heard=Heard(False, replace(BUSY, left_s=59))).act == "wait"
 
 
 def test_only_what_still_runs_at_the_deadline_is_said_to_be_cut() -> None:

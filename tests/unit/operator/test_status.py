@@ -1,3 +1,5 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -6,6 +8,7 @@ from hypic_operator.core import refusals, serving, status
 from hypic_operator.core.api import HypicCluster
 from hypic_operator.core.desired import engine
 from hypic_operator.core.facts import Condition, Facts
+from hypic_operator.core.loading import Progress
 from hypic_operator.core.observed import Observed
 from hypic_operator.core.plan import Blocked
 from hypic_operator.core.serving import Answer, Record
@@ -15,8 +18,8 @@ from ...support.planned import planned
 
 TOKEN = Answer(token=True, reason="TokenReceived", message="got one")
 NONE = Answer(token=False, reason="NoAnswer", message="no answer")
-NOW = "2026-11-29T12:00:00Z"
-EARLIER = "2026-11-29T11:00:00Z"
+NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
+EARLIER = NOW - timedelta(hours=1)
 
 
 def _facts(
@@ -25,10 +28,12 @@ def _facts(
     *,
     record: Record | None = None,
     blocked: Blocked | None = None,
+    now: datetime = NOW,
 ) -> Facts:
     refusal = refusals.refusal(cluster, resources.POLICY)
     asked = record or Record().with_answer(TOKEN, now_s=1.0, ready=frozenset())
-    return Facts(cluster, observed, planned(cluster, observed, refusal), refusal, asked, blocked)
+    plan = planned(cluster, observed, refusal)
+    return Facts(cluster, observed, plan, refusal, asked, blocked, now=now)
 
 
 def _conditions(facts: Facts) -> dict[str, Condition]:
@@ -55,6 +60,7 @@ def test_all_ready_and_a_token_is_ready() -> None:
     assert {kind: item.status for kind, item in found.items()} == {
         "Ready": "True",
         "Progressing": "False",
+        "Degraded": "False",
         "ModelReady": "True",
         "PrefillReady": "True",
         "RouterReady": "True",
@@ -80,7 +86,7 @@ def test_before_anything_is_made_it_is_starting() -> None:
 def test_an_engine_that_leaves_is_said_to_leave_until_its_place_is_free() -> None:
     cluster = resources.cluster()
     children, pods = resources.snapshot(cluster)
-    pods[0]["metadata"]["deletionTimestamp"] = NOW
+    pods[0]["metadata"]["deletionTimestamp"] = "2026-11-29T12:00:00Z"
     found = _conditions(_facts(cluster, Observed.of(cluster, children, pods)))
     assert found["PrefillReady"].reason == found["ModelReady"].reason == "Leaving"
     assert found["PrefillReady"].message == (
@@ -118,8 +124,8 @@ def test_an_engine_that_loads_says_since_when_and_when_it_should_be_ready() -> N
     facts = _facts(cluster, _whole(cluster, pods=_pods(cluster, ready, resources.loading())))
     said = _conditions(facts)["PrefillReady"].message
     assert "is loading the model (since 00:00:00 UTC; it took 95 s before" in said
-    assert "ready about 00:01:35 UTC" in said
-    written = status.status(facts, now=NOW)
+    assert "it should have been ready about 00:01:35 UTC" in said
+    written = status.status(facts)
     assert written["prefill"]["loadSeconds"] == 95
     # Asleep since, it is still known what a load takes.
     digits = engine.revision(cluster)
@@ -127,6 +133,44 @@ def test_an_engine_that_loads_says_since_when_and_when_it_should_be_ready() -> N
     cluster = resources.cluster(prefill={"replicas": 1}, status=served)
     observed = _whole(cluster, pods=_pods(cluster, resources.loading()))
     assert "took 95 s" in _conditions(_facts(cluster, observed))["ModelReady"].message
+
+
+def test_an_engine_that_loads_says_how_far_it_is() -> None:
+    cluster = resources.cluster()
+    facts = _facts(cluster, _whole(cluster, pods=_pods(cluster, resources.loading())))
+    (pod,) = facts.observed.of_component("prefill")
+    at = datetime.fromisoformat("2026-01-01T00:00:40Z")
+    said = {pod.uid: Progress("weights", 40, at)}
+    assert _conditions(replace(facts, progress=said))["Ready"].message.endswith(
+        "is loading the model (since 00:00:00 UTC; 40 % of the weights are read; "
+        "at this pace all of it is there about 00:01:40 UTC)"
+    )
+
+
+def test_what_somebody_must_mend_is_degraded_and_what_ends_by_itself_is_not() -> None:
+    cluster = resources.cluster(prefill={"replicas": 2})
+
+    def degraded(*pods: Any) -> Condition:
+        return _conditions(_facts(cluster, _whole(cluster, pods=_pods(cluster, *pods))))["Degraded"]
+
+    assert degraded(resources.READY, resources.loading()) == Condition(
+        "Degraded", "False", "NothingBroken", "nothing waits for anybody to act"
+    )
+    found = degraded(resources.READY, resources.crashed(1, "ModelError: no config.json"))
+    assert (found.status, found.reason) == ("True", "CrashLoopBackOff")
+    assert found.message.startswith("tokens come back, but PrefillReady: 1 of 2 engines are ready")
+    found = degraded(resources.crashed(1, "boom"), resources.crashed(1, "boom"))
+    assert found.message.startswith("ModelReady: ")
+
+
+def test_a_roll_that_makes_its_own_room_is_not_degraded() -> None:
+    cluster = resources.cluster()
+    full = resources.unschedulable("0/1 nodes are available: 1 Insufficient cpu.")
+    facts = _facts(cluster, _whole(cluster, pods=_pods(cluster, full)))
+    assert _conditions(facts)["Degraded"].reason == "Unschedulable"
+    making = replace(facts.plan.roll, crowded="no room")
+    facts = replace(facts, plan=replace(facts.plan, roll=making))
+    assert _conditions(facts)["Degraded"].status == "False"
 
 
 def test_pods_that_a_quota_forbids_are_told() -> None:
@@ -230,7 +274,7 @@ def test_a_stuck_roll_says_that_the_old_revision_serves() -> None:
     assert found["Ready"].reason == "ImagePullBackOff"
     assert f"revision {digits} still serves, 1 ready" in found["Ready"].message
     assert found["Serving"].status == "True"
-    written = status.status(_facts(cluster, observed), now=NOW)
+    written = status.status(_facts(cluster, observed))
     assert written["prefill"] == {"desired": 1, "ready": 0, "summary": "0/1", "revision": digits}
 
 
@@ -283,28 +327,28 @@ def test_a_request_is_sent_only_where_it_could_be_answered() -> None:
 
 
 def test_before_the_first_revision_is_complete_none_serves() -> None:
-    written = status.status(_facts(resources.cluster(), Observed()), now=NOW)
+    written = status.status(_facts(resources.cluster(), Observed()))
     assert written["prefill"] == {"desired": 1, "ready": 0, "summary": "0/1"}
     assert written["url"] == "http://demo.default.svc:80"
 
 
 def test_the_time_of_a_condition_moves_only_with_its_status() -> None:
     cluster = resources.cluster()
-    first = status.status(_facts(cluster, _whole(cluster)), now=EARLIER)
+    first = status.status(_facts(cluster, _whole(cluster), now=EARLIER))
     again = resources.cluster(status=first, generation=2)
-    second = status.status(_facts(again, _whole(again)), now=NOW)
+    second = status.status(_facts(again, _whole(again)))
     times = {item["type"]: item["lastTransitionTime"] for item in second["conditions"]}
-    assert set(times.values()) == {EARLIER}
+    assert set(times.values()) == {"2026-11-29T11:00:00Z"}
     assert {item["observedGeneration"] for item in second["conditions"]} == {2}
-    lost = status.status(_facts(again, _whole(again, pods={})), now=NOW)
+    lost = status.status(_facts(again, _whole(again, pods={})))
     times = {item["type"]: item["lastTransitionTime"] for item in lost["conditions"]}
-    assert times["Ready"] == NOW
-    assert times["RouterReady"] == EARLIER
+    assert times["Ready"] == "2026-11-29T12:00:00Z"
+    assert times["RouterReady"] == "2026-11-29T11:00:00Z"
 
 
 def test_only_a_change_of_ready_is_news() -> None:
     cluster = resources.cluster()
-    first = status.status(_facts(cluster, _whole(cluster)), now=NOW)
+    first = status.status(_facts(cluster, _whole(cluster)))
     assert [(item.reason, item.alarming) for item in status.news(cluster, first)] == [
         ("Serving", False)
     ]
@@ -346,8 +390,8 @@ def test_a_pair_serves_only_when_both_roles_can() -> None:
 
 def test_the_status_counts_each_role() -> None:
     cluster = resources.cluster(decode={"replicas": 2})
-    found = status.status(_facts(cluster, _whole(cluster)), now=NOW)
+    found = status.status(_facts(cluster, _whole(cluster)))
     assert found["prefill"]["summary"] == "1/1"
     assert found["decode"]["summary"] == "2/2"
     alone = resources.cluster()
-    assert "decode" not in status.status(_facts(alone, _whole(alone)), now=NOW)
+    assert "decode" not in status.status(_facts(alone, _whole(alone)))

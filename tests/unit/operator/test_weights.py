@@ -1,17 +1,23 @@
 """How the model's files reach an engine, for each source."""
 
+import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
+from hypic_operator.core import loading, names
 from hypic_operator.core.api import HypicCluster
 from hypic_operator.core.desired import engine
 from hypic_operator.core.difference import Manifest
 
 from ...support import resources
+from ...support.apiserver import free_ports
 
 HUB = {"repo": "Qwen/Qwen3.5", "tokenSecretRef": {"name": "hub", "key": "read"}}
 
@@ -126,21 +132,68 @@ def test_another_token_makes_no_new_revision_and_another_commit_does() -> None:
     assert revision(revision="abc") != revision()
 
 
-def test_what_is_complete_is_not_downloaded_again_dynamo_874(tmp_path: Path) -> None:
+HUB_SAYS = """
+import time
+class HfApi:
+    def model_info(self, repo, *, revision, files_metadata):
+        assert files_metadata
+        return type("Info", (), {"siblings": [type("File", (), {"size": 200})()]})
+def snapshot_download(repo, *, revision, local_dir):
+    (local_dir / "sub").mkdir(parents=True)
+    (local_dir / "sub" / "half").write_bytes(bytes(82))
+    print("asked", repo, revision, flush=True)
+    while not (local_dir / "enough").exists():
+        time.sleep(0.02)
+"""
+
+
+def _download(folder: Path, hub: str, port: int = 0) -> subprocess.Popen[str]:
+    """The container's command, with a hub that is a file of ours."""
     (download,) = _pod(_from({"huggingFace": HUB}))["initContainers"]
-    hub = ["def snapshot_download(*_, local_dir, **__):", " local_dir.mkdir()", " print('asked')"]
-    (tmp_path / "huggingface_hub.py").write_text("\n".join(hub))
+    (folder / "huggingface_hub.py").write_text(hub)
     told = {item["name"]: item["value"] for item in download["env"] if "value" in item}
-    told |= {"HYPIC_FOLDER": str(tmp_path / "model"), "PYTHONPATH": str(tmp_path)}
-    said = [
-        subprocess.run(
-            [sys.executable, *download["command"][1:]],
-            env=told,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for _ in range(2)
-    ]
-    assert "asked" in said[0]
-    assert said[1] == "Qwen/Qwen3.5 is there already\n"
+    assert told["HYPIC_PORT"] == str(names.ENGINE_PORT)
+    told |= {"HYPIC_FOLDER": str(folder / "model"), "PYTHONPATH": str(folder)}
+    told["HYPIC_PORT"] = str(port)
+    command = [sys.executable, *download["command"][1:]]
+    return subprocess.Popen(command, env=told, stdout=subprocess.PIPE, text=True)
+
+
+def _said(download: subprocess.Popen[str], line: str) -> None:
+    assert download.stdout is not None
+    assert line in iter(download.stdout.readline, "")
+
+
+def test_a_download_says_how_far_it_is(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    with _download(tmp_path, HUB_SAYS, port) as download:
+        _said(download, "asked Qwen/Qwen3.5 main\n")
+        with pytest.raises(HTTPError) as unready:
+            urlopen(f"http://127.0.0.1:{port}/pic/ready", timeout=10)
+        with unready.value as answer:
+            told = loading.progress(json.load(answer), at=datetime.now(UTC))
+        assert (unready.value.code, told and (told.stage, told.percent)) == (503, ("download", 41))
+        (tmp_path / "model" / "enough").touch()
+        _said(download, "Qwen/Qwen3.5 is complete\n")
+    assert download.returncode == 0
+    assert (tmp_path / "model" / ".hypic-complete").exists()
+
+
+def test_what_is_complete_is_not_downloaded_again_dynamo_874(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / ".hypic-complete").touch()
+    with _download(tmp_path, "raise AssertionError") as again:
+        assert again.communicate(timeout=30) == ("Qwen/Qwen3.5 is there already\n", None)
+    assert again.returncode == 0
+
+
+def test_a_hub_that_does_not_tell_the_size_is_asked_for_the_model_all_the_same(
+    tmp_path: Path,
+) -> None:
+    silent = HUB_SAYS.replace("assert files_metadata", "raise OSError('no such question')")
+    with _download(tmp_path, silent) as download:
+        _said(download, "The size of Qwen/Qwen3.5 is not known: no such question\n")
+        _said(download, "asked Qwen/Qwen3.5 main\n")
+        (tmp_path / "model" / "enough").touch()
+        _said(download, "Qwen/Qwen3.5 is complete\n")
+    assert download.returncode == 0

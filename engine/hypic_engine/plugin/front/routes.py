@@ -20,6 +20,7 @@ from .attendance import Attendance
 from .changes import Changes
 from .door import Door
 from .draining import Draining
+from .leaving import Leaving
 from .warming import Warming
 
 STALE_AFTER_S = 10.0
@@ -71,6 +72,7 @@ class Routes:
         door = partial(Door, attendance=self._attendance, paths=_paths_of_work(app))
         if app.middleware_stack is None:
             app.add_middleware(door)
+            app.add_middleware(Leaving)
         else:  # an HTTP worker loads plugins when its application has already started
             app.middleware_stack = door(app.middleware_stack)
 

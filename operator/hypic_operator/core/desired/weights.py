@@ -3,8 +3,10 @@
 Does not know what the engine does with them.
 """
 
+import inspect
 from typing import Any
 
+from ... import download
 from .. import names
 from ..api import HypicCluster
 from . import pod
@@ -13,21 +15,7 @@ VOLUME = "model"
 DOWNLOAD = "download"
 _CACHE = "/cache"
 
-# A download that broke off is taken up again; one that is complete is left alone, without network.
-_SCRIPT = """\
-import os, pathlib
-from huggingface_hub import snapshot_download
-repo, revision = os.environ["HYPIC_REPO"], os.environ["HYPIC_REVISION"]
-folder = pathlib.Path(os.environ["HYPIC_FOLDER"])
-complete = folder / ".hypic-complete"
-if complete.exists():
-    print(f"{repo} is there already", flush=True)
-else:
-    print(f"Downloading {repo} at {revision}", flush=True)
-    snapshot_download(repo, revision=revision, local_dir=folder)
-    complete.touch()
-    print(f"{repo} is complete", flush=True)
-"""
+_SCRIPT = inspect.getsource(download)
 
 
 def volume(cluster: HypicCluster) -> dict[str, Any]:
@@ -70,6 +58,7 @@ def downloads(cluster: HypicCluster, container: dict[str, Any]) -> list[dict[str
         "HYPIC_REPO": source.repo,
         "HYPIC_REVISION": source.revision,
         "HYPIC_FOLDER": f"{_CACHE}/{_folder(cluster)}",
+        "HYPIC_PORT": str(names.ENGINE_PORT),
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     }
     env = [*container["env"], *({"name": name, "value": value} for name, value in said.items())]
