@@ -18,7 +18,7 @@ import aiohttp
 import kopf
 import prometheus_client
 
-from . import cluster, connection, handlers, health, leader, secret
+from . import cluster, connection, handlers, health, leader, scope, secret
 from . import settings as configuration
 from .errors import ClusterError, OperatorError, UnavailableError
 from .metrics import Metrics
@@ -66,19 +66,22 @@ async def run(
             metrics,
             probe_period_s=settings.probe_period_s,
         )
-        wakeups.start(Reconciler(api, asking, settings, metrics).reconcile)
+        acts = scope.of(link, settings.namespaces, settings.lease)
+        wakeups.start(Reconciler(api, asking, acts, settings, metrics).reconcile)
         if settings.metrics_port:
             prometheus_client.start_http_server(settings.metrics_port, registry=metrics.registry)
 
         async def close() -> None:
             await wakeups.close()
             await asking.close()
+            await acts.close()
 
         stopped = False
         _heed_signals(stop)
         candidate = _candidate(settings, link)
         async with leader.leading(candidate, stop, wakeups.end) as leads:
             while leads and not stopped and await _kind_is_served(api, stop):
+                acts.start()
                 registry = handlers.registry(wakeups.wake, close, reached_by)
                 stopped = await _watch(settings, registry, api, stop)
 

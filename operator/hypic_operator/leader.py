@@ -28,10 +28,20 @@ class Leader:
         connection: how the API server is reached.
         namespace: where the Lease is.
         name: the Lease's.
-        identity: who this is; never used twice.
+        identity: who this is; whoever has the same shares the Lease.
+        duration_s: how long it is the holder's without a renewal.
     """
 
-    def __init__(self, connection: Connection, namespace: str, name: str, identity: str) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        namespace: str,
+        name: str,
+        identity: str,
+        *,
+        duration_s: float = lease.DURATION_S,
+    ) -> None:
+        self._duration_s = duration_s
         self._connection = connection
         self._folder = f"/apis/{_GROUP}/namespaces/{namespace}/leases"
         self._name = name
@@ -42,7 +52,7 @@ class Leader:
         """Wait until the Lease is ours; returns False when told to stop before that."""
         told = False
         while not stop.is_set():
-            if await self._took():
+            if await self.took():
                 logger.info("Holds Lease %s as %s", self._name, self._identity)
                 return True
             if not told:
@@ -55,28 +65,48 @@ class Leader:
     async def keep(self) -> None:
         """Renew the Lease; returns when another one has it, or when that failed for too long."""
         renewed_s = time.monotonic()
-        while self._holds() and time.monotonic() - renewed_s < lease.RENEW_WITHIN_S:
+        while self.holds and time.monotonic() - renewed_s < lease.RENEW_WITHIN_S:
             await asyncio.sleep(lease.RENEW_EVERY_S)
             asked_s = time.monotonic()
             with suppress(TimeoutError):
                 async with asyncio.timeout(renewed_s + lease.RENEW_WITHIN_S - asked_s):
-                    if await self._took():
+                    if await self.took():
                         renewed_s = asked_s
         logger.error("Lost Lease %s: it could not be renewed", self._name)
 
     async def release(self) -> None:
         """Leave the Lease to another one at once."""
-        if self._seen is not None and self._holds():
+        if self._seen is not None and self.holds:
             with suppress(ClusterError):
                 await self._write(self._seen, holder="")
 
-    def _holds(self) -> bool:
-        return self._seen is not None and self._seen.holder == self._identity
+    async def read(self) -> lease.Seen | None:
+        """The Lease as it is now; None where there is none.
 
-    async def _took(self) -> bool:
+        Raises:
+            RefusedError: it may not be read.
+            UnavailableError: try again.
+        """
+        status, body = await self._connection.answer("GET", f"{self._folder}/{self._name}")
+        if status == HTTPStatus.NOT_FOUND:
+            return None
+        self._seen = lease.seen(self._seen, _seen(done(status, body)))
+        return self._seen
+
+    @property
+    def holder(self) -> str:
+        """Who had it when it was last read; empty for nobody."""
+        return "" if self._seen is None else self._seen.holder
+
+    @property
+    def holds(self) -> bool:
+        """Whether that was us."""
+        return self.holder == self._identity != ""
+
+    async def took(self) -> bool:
         """Take or renew the Lease if it may be; whatever goes wrong is tried again later."""
         try:
-            found = await self._read()
+            found = await self.read()
             if found is None:
                 return await self._create()
             if not lease.may_take(found, identity=self._identity, now_s=time.monotonic()):
@@ -85,13 +115,6 @@ class Leader:
         except ClusterError as error:
             logger.warning("Lease %s: %s", self._name, error)
             return False
-
-    async def _read(self) -> lease.Seen | None:
-        status, body = await self._connection.answer("GET", f"{self._folder}/{self._name}")
-        if status == HTTPStatus.NOT_FOUND:
-            return None
-        self._seen = lease.seen(self._seen, _seen(done(status, body)))
-        return self._seen
 
     async def _create(self) -> bool:
         body = {"metadata": {"name": self._name}, "spec": self._spec(self._identity)}
@@ -117,7 +140,7 @@ class Leader:
         now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         return {
             "holderIdentity": holder,
-            "leaseDurationSeconds": int(lease.DURATION_S),
+            "leaseDurationSeconds": int(self._duration_s),
             "acquireTime": now,
             "renewTime": now,
         }

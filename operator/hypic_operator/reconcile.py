@@ -24,10 +24,14 @@ from .core.roll import Roll
 from .core.scaling import Decision
 from .metrics import Metrics
 from .pods.asking import Asking
+from .scope import Everywhere
 from .settings import Settings
 from .wakeups import Key
 
 logger = logging.getLogger(__name__)
+
+# How often is looked whether the operator that acts in a cluster's namespace still does.
+_ELSEWHERE_S = 5.0
 
 
 class Reconciler:
@@ -37,9 +41,11 @@ class Reconciler:
         self,
         cluster: Cluster,
         asking: Asking,
+        scope: Everywhere,
         settings: Settings,
         metrics: Metrics,
     ) -> None:
+        self._scope = scope
         self._cluster = cluster
         self._asking = asking
         self._applier = Applier(cluster, asking.drainer)
@@ -63,11 +69,12 @@ class Reconciler:
         return again_s
 
     async def _look(self, key: Key) -> float | None:
+        if not await self._scope.acts(key.namespace):
+            self._forget(key)
+            return _ELSEWHERE_S
         cluster = await self._cluster.cluster(*key)
         if cluster is None or cluster.deleting:
-            self._asking.forget(key)
-            self._scaler.forget(key)
-            self._metrics.conditions.forget(*key)
+            self._forget(key)
             return None
         observed = await self._cluster.observe(cluster)
         refusal = refusals.refusal(cluster, self._settings.policy)
@@ -100,6 +107,11 @@ class Reconciler:
         await self._report(facts, (*done, *scaled))
         again_s = planning.look_again_in_s(observed, plan, blocked)
         return min(due_s, again_s, self._settings.resync_s)
+
+    def _forget(self, key: Key) -> None:
+        self._asking.forget(key)
+        self._scaler.forget(key)
+        self._metrics.conditions.forget(*key)
 
     def _decisions(
         self, key: Key, cluster: HypicCluster, observed: Observed, where: Roll

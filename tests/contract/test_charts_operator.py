@@ -1,6 +1,8 @@
 import pytest
 import yaml
 
+from hypic_operator.core import names
+
 from ..support.helm import ROOT, refusal, render, run
 from ..support.pod_security import violations
 
@@ -128,10 +130,14 @@ def test_each_watched_namespace_has_its_role_and_binding():
         ]
 
 
-def test_the_rights_are_the_same_cluster_wide_and_in_a_namespace():
-    wide = render(CHART, rbac__aggregate=False)
+def test_the_rights_are_the_same_cluster_wide_and_in_a_namespace_but_for_who_acts_there():
+    *wide, reads = render(CHART, rbac__aggregate=False).one("ClusterRole")["rules"]
     (role,) = working(render(CHART, watchNamespaces=["a"]), "Role")
-    assert role["rules"] == wide.one("ClusterRole")["rules"]
+    *single, holds = role["rules"]
+    assert single == wide
+    lease = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+    assert reads == {**lease, "resourceNames": [names.SCOPE_LEASE], "verbs": ["get"]}
+    assert holds == {**lease, "verbs": ["get", "create", "patch"]}
 
 
 @pytest.mark.parametrize("files", SCENARIOS, ids=IDS)

@@ -47,4 +47,13 @@
 - apiGroups: [""]
   resources: [events]
   verbs: [create, list]
+# An operator of single namespaces holds a Lease in each; one of the whole cluster leaves those alone.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  {{- if .Values.watchNamespaces }}
+  verbs: [get, create, patch]
+  {{- else }}
+  resourceNames: [hypic-operator-scope]
+  verbs: [get]
+  {{- end }}
 {{- end -}}

@@ -18,6 +18,8 @@ PLURAL = "hypicclusters"
 ROLE_KIND = "HypicRole"
 ROLE_PLURAL = "hypicroles"
 FIELD_MANAGER = "hypic-operator"
+# Held in a namespace by the operator that was installed for it.
+SCOPE_LEASE = "hypic-operator-scope"
 
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 LABEL_COMPONENT = "app.kubernetes.io/component"

@@ -18,6 +18,7 @@ from hypic_operator.metrics import Metrics
 from hypic_operator.pods.asking import Asking
 from hypic_operator.pods.calling import Caller
 from hypic_operator.reconcile import Reconciler
+from hypic_operator.scope import Everywhere
 from hypic_operator.settings import Settings
 from hypic_operator.wakeups import Key
 
@@ -57,7 +58,8 @@ async def _look(namespace: Namespace, cluster: str, *, at: int = 0, sent: bool =
     async with dying, aiohttp.ClientSession() as session:
         caller = Caller(session)
         asking = Asking(caller, PlayedProber(), lambda _: None, metrics, probe_period_s=60.0)
-        reconciler = Reconciler(Cluster(dying, metrics), asking, settings, metrics)
+        api = Cluster(dying, metrics)
+        reconciler = Reconciler(api, asking, Everywhere(), settings, metrics)
         await reconciler.reconcile(Key(namespace.name, cluster))
         await asking.close()
     return dying.writes
