@@ -1,4 +1,4 @@
-"""The only module that talks to kube-apiserver: observe, apply, delete, write status, tell events.
+"""What the operator asks of kube-apiserver: observe, apply, delete, write status; `events` tells.
 
 Decides nothing. Objects stay plain JSON, because server-side apply must send exactly our fields.
 """
@@ -16,21 +16,23 @@ from .core.difference import Manifest
 from .core.observed import Observed, owned
 from .core.plan import Ref, Resize
 from .core.pods import Object, Pod
-from .core.reasons import Reason
 from .errors import NameTakenError
+from .events import Events
 from .metrics import Metrics
 
 _MANAGER = {"fieldManager": names.FIELD_MANAGER}
-# Reasons of events that tell why a set gets no pods, and why a pod is not started.
-_NOT_MADE = frozenset(("FailedCreate",))
-_NOT_STARTED = frozenset(("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"))
 _GONE_ALREADY = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 
 
 class Cluster:
-    """kube-apiserver, seen through the few requests that an operator makes."""
+    """kube-apiserver, seen through the few requests that an operator makes.
+
+    Attributes:
+        events: those about objects of a cluster.
+    """
 
     def __init__(self, connection: Connection, metrics: Metrics) -> None:
+        self.events = Events(connection, metrics)
         self._connection = connection
         self._metrics = metrics
 
@@ -69,10 +71,8 @@ class Cluster:
         )
         observed = Observed.of(cluster, children, pods or (), served)
         short, waiting = observed.short(), observed.waiting()
-        failures = await self._failures(namespace, "StatefulSet", short, _NOT_MADE)
-        return observed.explained(
-            failures, await self._failures(namespace, "Pod", waiting, _NOT_STARTED)
-        )
+        failures = await self.events.not_made(namespace, short)
+        return observed.explained(failures, await self.events.not_started(namespace, waiting))
 
     async def apply(
         self, cluster: HypicCluster, manifest: Manifest, *, seen: Object | None
@@ -167,52 +167,6 @@ class Cluster:
         }
         path = kinds.path(kinds.KINDS[names.ROLE_KIND], metadata["namespace"], metadata["name"])
         await self._patch(names.ROLE_KIND, f"{path}/status", body, APPLY)
-
-    async def tell(self, cluster: HypicCluster, reason: Reason, *, at: str, name: str) -> None:
-        """Write one event about the cluster.
-
-        Args:
-            cluster: what it is about.
-            reason: what happened.
-            at: RFC 3339.
-            name: the event's own, unique.
-        """
-        metadata = cluster.metadata
-        body = {
-            "metadata": {"name": name, "namespace": metadata.namespace},
-            "involvedObject": {
-                "apiVersion": names.API_VERSION,
-                "kind": names.KIND,
-                "name": metadata.name,
-                "namespace": metadata.namespace,
-                "uid": metadata.uid,
-            },
-            "reason": reason.reason,
-            "message": reason.message[:1024],
-            "type": "Warning" if reason.alarming else "Normal",
-            "source": {"component": names.FIELD_MANAGER},
-            "reportingComponent": names.FIELD_MANAGER,
-            "firstTimestamp": at,
-            "lastTimestamp": at,
-            "count": 1,
-        }
-        self._metrics.write_total.labels("create", "Event").inc()
-        path = kinds.path(kinds.EVENTS, metadata.namespace)
-        done(*await self._connection.answer("POST", path, body))
-
-    async def _failures(
-        self, namespace: str, kind: str, named: Sequence[str], reasons: frozenset[str]
-    ) -> Mapping[str, str]:
-        """The last warning with one of these reasons about each object that has one."""
-        found = {}
-        for name in named:
-            selector = f"involvedObject.kind={kind},involvedObject.name={name},type=Warning"
-            events = await self._list(kinds.EVENTS, namespace, {"fieldSelector": selector})
-            telling = [event for event in events if event.get("reason") in reasons]
-            telling.sort(key=lambda event: event.get("lastTimestamp") or "")
-            if telling:
-                found[name] = str(telling[-1].get("message", ""))
-        return found
 
     async def _list(
         self, place: tuple[str, str], namespace: str, query: Mapping[str, str]

@@ -171,4 +171,4 @@ class Reconciler:
         logger.info("%s/%s: %s", metadata.namespace, metadata.name, reason.message)
         self._metrics.decision_total.labels(reason.reason).inc()
         name = f"{metadata.name}.{uuid.uuid4().hex[:16]}"
-        await self._cluster.tell(cluster, reason, at=at, name=name)
+        await self._cluster.events.tell(cluster, reason, at=at, name=name)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from . import names, trouble
+from . import names, trouble, unready
 from .loading import NOT_SEEN, Loading
 
 Object = Mapping[str, Any]
@@ -50,7 +50,7 @@ class Pod:
             metadata.get("uid", ""),
             labels.get(names.LABEL_COMPONENT, ""),
             labels.get(names.LABEL_REVISION, ""),
-            trouble.of_pod(item),
+            unready.of_pod(item),
             address=address,
             drain=metadata.get("annotations", {}).get(names.ANNOTATION_DRAIN, ""),
             running=runs and bool(address),

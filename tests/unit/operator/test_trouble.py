@@ -2,14 +2,14 @@ from typing import Any
 
 import pytest
 
-from hypic_operator.core import trouble
+from hypic_operator.core import trouble, unready
 from hypic_operator.core.trouble import Rank, Trouble
 
 from ...support import resources
 
 
 def _of(status: dict[str, Any]) -> Trouble | None:
-    return trouble.of_pod({"metadata": {"name": "p"}, "status": status})
+    return unready.of_pod({"metadata": {"name": "p"}, "status": status})
 
 
 def test_a_ready_pod_has_none() -> None:
@@ -171,7 +171,7 @@ def test_a_pod_whose_node_is_lost_says_which() -> None:
     conditions = [{"type": "Ready", "status": "False"}]
     status = {**resources.READY, "conditions": conditions}
     pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "gpu-7"}, "status": status}
-    found = trouble.of_pod(pod)
+    found = unready.of_pod(pod)
     assert found is not None
     assert (found.reason, found.lasting) == ("NodeLost", True)
     assert "kubectl delete node gpu-7" in found.message
