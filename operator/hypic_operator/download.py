@@ -9,8 +9,9 @@ import json
 import os
 import threading
 from functools import partial
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import TCPServer
 from typing import Any
 
 
@@ -34,7 +35,7 @@ def main() -> None:
 def _size(hub: Any, repo: str, revision: str) -> int:
     """Bytes of all its files; 0 where the hub does not tell, which is no reason not to try."""
     try:
-        found = hub.model_info(repo, revision=revision, files_metadata=True)
+        found = hub.model_info(repo, revision=revision, files_metadata=True, timeout=10)
         return sum(file.size or 0 for file in found.siblings or ())
     except Exception as error:  # noqa: BLE001 - only how far it is stays unknown
         print(f"The size of {repo} is not known: {error}", flush=True)
@@ -43,11 +44,21 @@ def _size(hub: Any, repo: str, revision: str) -> int:
 
 def _answer(folder: Path, size: int) -> None:
     try:
-        server = HTTPServer(("", int(os.environ["HYPIC_PORT"])), partial(_Answer, folder, size))
+        server = _Server(("", int(os.environ["HYPIC_PORT"])), partial(_Answer, folder, size))
     except OSError as error:
         print(f"Nobody is told how far it is: {error}", flush=True)
         return
     threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def server_bind(self) -> None:
+        TCPServer.server_bind(self)  # without a question to the name service, which may be slow
+
+    def handle_error(self, *_: object) -> None:
+        pass  # whoever asked has left
 
 
 class _Answer(BaseHTTPRequestHandler):

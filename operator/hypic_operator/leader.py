@@ -106,15 +106,24 @@ class Leader:
     async def took(self) -> bool:
         """Take or renew the Lease if it may be; whatever goes wrong is tried again later."""
         try:
-            found = await self.read()
-            if found is None:
-                return await self._create()
-            if not lease.may_take(found, identity=self._identity, now_s=time.monotonic()):
-                return False
-            return await self._write(found, holder=self._identity)
+            return await self.take()
         except ClusterError as error:
             logger.warning("Lease %s: %s", self._name, error)
             return False
+
+    async def take(self) -> bool:
+        """Take or renew the Lease if it may be; returns whether it is ours.
+
+        Raises:
+            RefusedError: it may not be read or written.
+            UnavailableError: try again.
+        """
+        found = await self.read()
+        if found is None:
+            return await self._create()
+        if not lease.may_take(found, identity=self._identity, now_s=time.monotonic()):
+            return False
+        return await self._write(found, holder=self._identity)
 
     async def _create(self) -> bool:
         body = {"metadata": {"name": self._name}, "spec": self._spec(self._identity)}

@@ -31,7 +31,7 @@ from .wakeups import Key
 logger = logging.getLogger(__name__)
 
 # How often is looked whether the operator that acts in a cluster's namespace still does.
-_ELSEWHERE_S = 5.0
+_ELSEWHERE_S = 2.0
 
 
 class Reconciler:

@@ -21,7 +21,9 @@ _DURATION_S = 600.0
 _RENEW_EVERY_S = 60.0
 _TRY_EVERY_S = 2.0
 # How old an answer about another operator's Lease may be.
-_READ_EVERY_S = 5.0
+_READ_EVERY_S = 2.0
+# By then whoever acted before has read that this one holds the namespace.
+_SETTLES_S = 2 * _READ_EVERY_S
 
 
 class Everywhere:
@@ -78,30 +80,36 @@ class Single(Everywhere):
 
     async def _hold(self, namespace: str, leader: Leader) -> None:
         while True:
-            before = leader.holder
-            if await _held(leader, namespace):
-                self._acts.add(namespace)
-            else:
-                self._acts.discard(namespace)
-                if leader.holder not in {"", before}:
-                    logger.warning("Leaves %s to the operator of %s", namespace, leader.holder)
+            try:
+                await self._look(namespace, leader)
+            except Exception:
+                logger.exception("Lease in %s: a fault of the operator's", namespace)
             self._tried[namespace].set()
             acts = namespace in self._acts
             await asyncio.sleep(_RENEW_EVERY_S if acts else _TRY_EVERY_S)
 
-
-async def _held(leader: Leader, namespace: str) -> bool:
-    """Take or renew the Lease if it may be; without the right to it, act as if there were none."""
-    try:
-        await leader.read()
-    except RefusedError as error:
-        logger.warning("Acts in %s, not knowing who else does: %s", namespace, error)
-        return True
-    except UnavailableError as error:
-        logger.warning("Lease in %s: %s", namespace, error)
-        return leader.holds
-    await leader.took()
-    return leader.holds
+    async def _look(self, namespace: str, leader: Leader) -> None:
+        """Take or renew the Lease; without the right to it, act as if there were none."""
+        before = leader.holder
+        try:
+            found = await leader.read()
+            await leader.take()
+        except RefusedError as error:
+            logger.warning("Acts in %s, not knowing who else does: %s", namespace, error)
+            self._acts.add(namespace)
+            return
+        except UnavailableError as error:
+            logger.warning("Lease in %s: %s", namespace, error)
+            return
+        if not leader.holds:
+            self._acts.discard(namespace)
+            if leader.holder not in {"", before}:
+                logger.warning("Leaves %s to the operator of %s", namespace, leader.holder)
+            return
+        if found is None or found.holder != leader.holder:
+            self._tried[namespace].set()
+            await asyncio.sleep(_SETTLES_S)
+        self._acts.add(namespace)
 
 
 class Rest(Everywhere):

@@ -133,11 +133,12 @@ def test_each_watched_namespace_has_its_role_and_binding():
 def test_the_rights_are_the_same_cluster_wide_and_in_a_namespace_but_for_who_acts_there():
     *wide, reads = render(CHART, rbac__aggregate=False).one("ClusterRole")["rules"]
     (role,) = working(render(CHART, watchNamespaces=["a"]), "Role")
-    *single, holds = role["rules"]
+    *single, makes, holds = role["rules"]
     assert single == wide
     lease = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
-    assert reads == {**lease, "resourceNames": [names.SCOPE_LEASE], "verbs": ["get"]}
-    assert holds == {**lease, "verbs": ["get", "create", "patch"]}
+    named = {**lease, "resourceNames": [names.SCOPE_LEASE]}
+    assert reads == {**named, "verbs": ["get"]}
+    assert (makes, holds) == ({**lease, "verbs": ["create"]}, {**named, "verbs": ["get", "patch"]})
 
 
 @pytest.mark.parametrize("files", SCENARIOS, ids=IDS)

@@ -48,12 +48,13 @@
   resources: [events]
   verbs: [create, list]
 # An operator of single namespaces holds a Lease in each; one of the whole cluster leaves those alone.
+{{- if .Values.watchNamespaces }}
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
-  {{- if .Values.watchNamespaces }}
-  verbs: [get, create, patch]
-  {{- else }}
+  verbs: [create]
+{{- end }}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
   resourceNames: [hypic-operator-scope]
-  verbs: [get]
-  {{- end }}
+  verbs: [get{{ if .Values.watchNamespaces }}, patch{{ end }}]
 {{- end -}}

@@ -92,8 +92,9 @@ class _Process:
         from .front.early import Early  # noqa: PLC0415
         from .front.routes import Routes  # noqa: PLC0415
 
-        routes = Routes(settings)
-        host.install(hooks.for_routes(routes, Early(_folder(settings))))
+        early = Early(_folder(settings))
+        routes = Routes(settings, early)
+        host.install(hooks.for_routes(routes, early))
         if _is_child() and _serves_http():
             routes.add()
 
@@ -136,9 +137,9 @@ def _folder(settings: Settings) -> Path:
 
 
 def _count_weights(folder: Path, *scheduler: Any) -> None:
-    """In a scheduler process: the first rank tells how far the loading is."""
-    _server_args, _gpu_id, tp_rank, *_ = scheduler
-    if tp_rank == 0:
+    """In a scheduler process: the first of all ranks tells how far the loading is."""
+    _server_args, _gpu_id, tp_rank, *_, pp_rank, dp_rank = scheduler
+    if not (tp_rank or pp_rank or dp_rank):
         host.install(hooks.for_loading(loading.Weights(folder)))
 
 

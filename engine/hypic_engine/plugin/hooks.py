@@ -40,7 +40,7 @@ def for_routes(routes: "Routes", early: "Early") -> list[Hook]:
     server = "entrypoints.http_server."
     return [
         Hook(f"{server}launch_server", "BEFORE", early.open, "how far the loading is"),
-        Hook(f"{server}_setup_and_run_http_server", "BEFORE", early.close, "its address"),
+        Hook(f"{server}_setup_and_run_http_server", "BEFORE", early.leave, "its address"),
         Hook(f"{server}_setup_and_run_http_server", "BEFORE", routes.add, "routes under /pic"),
         Hook("utils.auth.decide_request_auth", "AROUND", routes.admit, "probes without a key"),
     ]

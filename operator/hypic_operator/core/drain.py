@@ -180,7 +180,8 @@ def _step(pod: Pod, heard: Heard | None, *, timeout_s: float, now: datetime) -> 
         return Step(pod, "annotate", latest, "routers are being told")
     told_s = timeout_s - (deadline - now).total_seconds()
     progress = None if heard is None else heard.progress
-    if now >= deadline and not (progress and progress.lasts):
+    jumped = progress is not None and progress.lasts and not _too_long(progress, timeout_s)
+    if now >= deadline and not jumped:
         cut = progress is None or progress.left > 0
         left = "it does not say what is left" if progress is None else f"{progress.words} left"
         return Step(pod, "release", deadline, f"its time of {timeout_s:g} s is up, {left}", cut)
@@ -191,12 +192,16 @@ def _step(pod: Pod, heard: Heard | None, *, timeout_s: float, now: datetime) -> 
             return Step(pod, "wait", deadline, "its engine does not answer")
         words = "its engine does not answer the operator, and drains by itself when it is stopped"
         return Step(pod, "release", deadline, words)
-    # What it was told before the timeout was lowered is too long.
-    if not progress.draining or progress.left_s > timeout_s + _CLOCKS_DIFFER_S:
+    if not progress.draining or _too_long(progress, timeout_s):
         return Step(pod, "close", deadline, progress.words)
     if progress.left:
         return Step(pod, "wait", deadline, progress.words)
     return Step(pod, "release", deadline, "all of its requests have ended")
+
+
+def _too_long(progress: Progress, timeout_s: float) -> bool:
+    """Whether it goes by what it was told before the timeout was lowered."""
+    return progress.left_s > timeout_s + _CLOCKS_DIFFER_S
 
 
 def _back(pod: Pod, now: datetime) -> Step:

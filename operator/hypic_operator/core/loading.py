@@ -5,7 +5,7 @@ the shell what the engines say.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Self, cast, get_args
 
@@ -22,18 +22,42 @@ class Progress:
     Attributes:
         stage: whether it downloads the model or reads the weights.
         percent: of that, 0 to 100.
-        at: when it said so.
+        at: when it first said so.
+        first_percent: what it had said first of this stage.
+        first_at: when that was; None for the first.
     """
 
     stage: Stage
     percent: int
     at: datetime
+    first_percent: int = 0
+    first_at: datetime | None = None
 
-    def ends(self, started: datetime) -> datetime | None:
-        """When all of it should be there at the pace since it started; None for no idea."""
-        if self.percent < _PACE_PERCENT or self.at <= started:
+    @property
+    def ends(self) -> datetime | None:
+        """When all of it is there at the pace since it said so first; None for no idea."""
+        done = self.percent - self.first_percent
+        if self.first_at is None or done < _PACE_PERCENT or self.percent == _ALL_PERCENT:
             return None
-        return started + (self.at - started) * (_ALL_PERCENT / self.percent)
+        return self.at + (self.at - self.first_at) * ((_ALL_PERCENT - self.percent) / done)
+
+
+def followed(before: Progress | None, now: Progress | None) -> Progress | None:
+    """What is known after one more answer; while nothing moves, or once nothing is said, the same.
+
+    Args:
+        before: what was known.
+        now: the answer; None for none.
+    """
+    if now is None or before is None:
+        return now or before
+    if before.stage != now.stage or now.percent < before.percent:
+        return now
+    if now.percent == before.percent:
+        return before
+    first_at = before.first_at or before.at
+    first_percent = before.percent if before.first_at is None else before.first_percent
+    return replace(now, first_percent=first_percent, first_at=first_at)
 
 
 def progress(said: Any, *, at: datetime) -> Progress | None:
@@ -111,7 +135,7 @@ def words(
         will = "should be" if now <= end else "should have been"
         said.append(f"it took {last_s} s before, so it {will} ready about {_clock(end)}")
     elif slowest is not None:
-        said += _at_this_pace(slowest, max(starts))
+        said += _at_this_pace(slowest, now)
     else:
         said.append("there was no load before to estimate from")
     return "; ".join(said)
@@ -126,11 +150,12 @@ def _share(said: Progress) -> str:
     return f"{said.percent} % of {what}"
 
 
-def _at_this_pace(said: Progress, started: datetime) -> list[str]:
-    end = said.ends(started)
-    if end is None or said.percent == _ALL_PERCENT:
+def _at_this_pace(said: Progress, now: datetime) -> list[str]:
+    end = said.ends
+    if end is None:
         return []
-    return [f"at this pace all of it is there about {_clock(end)}"]
+    will = "is" if now <= end else "should have been"
+    return [f"at this pace all of it {will} there about {_clock(end)}"]
 
 
 def _started(statuses: Iterable[Mapping[str, Any]], name: str) -> datetime | None:

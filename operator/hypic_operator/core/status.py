@@ -42,9 +42,8 @@ def conditions(facts: Facts) -> tuple[Condition, ...]:
     roles = (engines.condition(facts, name) for name in facts.cluster.spec.roles)
     router = _router(facts)
     parts = (engines.model(facts), *roles, router, _serving(facts))
-    scaling = engines.scaling(facts)
-    sums = (_ready(facts, parts), _progressing(facts, router), _degraded(facts, parts, scaling))
-    return (*sums, *parts, *scaling)
+    sums = (_ready(facts, parts), _progressing(facts, router), _degraded(facts, parts))
+    return (*sums, *parts, *engines.scaling(facts))
 
 
 def reachable(cluster: HypicCluster, observed: Observed) -> bool:
@@ -96,10 +95,12 @@ def _ready(facts: Facts, parts: Sequence[Condition]) -> Condition:
     return Condition("Ready", "False", broken.reason, f"{broken.type}: {broken.message}")
 
 
-def _degraded(facts: Facts, parts: Sequence[Condition], scaling: Sequence[Condition]) -> Condition:
+def _degraded(facts: Facts, parts: Sequence[Condition]) -> Condition:
     """Whether something is in the way that does not end by itself; a roll that goes well is not."""
     ends = _PASSING | ({"Unschedulable"} if facts.plan.roll.crowded else set())
-    lasting = (part for part in (*parts, *scaling) if part.status != "True")
+    if facts.record.failures < serving.FAILURES_THAT_COUNT:
+        ends |= {item.reason for item in parts if item.type == "Serving"}
+    lasting = (part for part in parts if part.status != "True")
     found = next((part for part in lasting if part.reason not in ends), None)
     if found is None:
         return Condition("Degraded", "False", "NothingBroken", "nothing waits for anybody to act")

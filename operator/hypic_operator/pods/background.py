@@ -44,14 +44,16 @@ class Background:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._tasks.clear()
 
     async def _do(self, key: Key, work: Callable[[], Awaitable[bool]]) -> None:
-        news = True
+        news = False
         try:
             news = await work()
         except Exception:
             logger.exception("%s/%s: a fault of the operator's", *key)
-        if self._tasks.get(key) is asyncio.current_task():
-            del self._tasks[key]
-            if news:
-                self._wake(key)
+        finally:
+            if self._tasks.get(key) is asyncio.current_task():
+                del self._tasks[key]
+        if news:
+            self._wake(key)

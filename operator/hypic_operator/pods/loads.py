@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 
 from ..core import names
-from ..core.loading import Progress, progress
+from ..core.loading import Progress, followed, progress
 from ..core.observed import Observed
 from ..core.pods import Pod
 from ..wakeups import Key
@@ -70,9 +70,13 @@ class Loads:
     async def _ask(self, key: Key, pods: Sequence[Pod]) -> bool:
         answers = await asyncio.gather(*(self._progress(pod) for pod in pods))
         before = self.told(key)
-        told = {pod.uid: said for pod, said in zip(pods, answers, strict=True) if said}
+        told = {
+            pod.uid: known
+            for pod, said in zip(pods, answers, strict=True)
+            if (known := followed(before.get(pod.uid), said))
+        }
         self._told[key] = told
-        return _percents(told) != _percents(before)
+        return told != before
 
     async def _progress(self, pod: Pod) -> Progress | None:
         unready = HTTPStatus.SERVICE_UNAVAILABLE
@@ -81,7 +85,3 @@ class Loads:
             return None if said is None else progress(json.loads(said), at=datetime.now(UTC))
         except ValueError:
             return None
-
-
-def _percents(told: Mapping[str, Progress]) -> dict[str, tuple[str, int]]:
-    return {uid: (item.stage, item.percent) for uid, item in told.items()}

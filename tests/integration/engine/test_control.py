@@ -126,6 +126,16 @@ def test_new_weights_leave_no_segment_of_the_old_ones(small):
         assert small.generate(asked)["meta_info"]["cached_tokens"] == 0
 
 
+def test_weights_that_are_not_there_are_refused_and_the_old_ones_serve_on(small, tmp_path):
+    small.flush()
+    asked = joined(HEAD, *DOCUMENTS, "question")
+    before = small.generate(asked)["text"]
+    (tmp_path / "config.json").write_text((small.model / "config.json").read_text())
+    status, answer = small.post("/update_weights_from_disk", {"model_path": str(tmp_path)})
+    assert (status, answer["success"]) == (400, False)
+    assert small.generate(asked)["text"] == before
+
+
 def test_the_engine_stays_ready_through_one_long_batch(engine):
     engine.flush()
     answers = []

@@ -58,17 +58,15 @@ def test_an_operator_of_all_namespaces_leaves_one_to_its_own_dynamo_4573(
         team.create(resources.manifest())
         _until_made_by("own:1", team)
         with _operator(alone, "all:1", "rest/op") as everywhere:
+            before = team.versions_of_children("demo")
+            everywhere.look(team, "demo")
+            assert everywhere.writes == {}
+            assert team.versions_of_children("demo") == before
             rest.create(resources.manifest())
             _until_made_by("all:1", rest)
-            before = team.versions_of_children("demo")
-            written = everywhere.writes
-            everywhere.look(team, "demo")
-            assert everywhere.writes == written
-            assert team.versions_of_children("demo") == before
             own.end()
-            path = f"/apis/coordination.k8s.io/v1/namespaces/team/leases/{names.SCOPE_LEASE}"
-            everywhere.look(team, "demo")
             assert _image(team) == "own:1"
+            path = f"/apis/coordination.k8s.io/v1/namespaces/team/leases/{names.SCOPE_LEASE}"
             soon = {"spec": {"leaseDurationSeconds": 1}}
             assert alone.request("PATCH", path, soon, content_type=MERGE)[0] == 200
             _until_made_by("all:1", team)

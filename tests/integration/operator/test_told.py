@@ -1,5 +1,9 @@
 """What keeps a cluster from running is told in the words of who knows, on a real API server."""
 
+import time
+
+from hypic_operator.pods.loads import PERIOD_S
+
 from ...support import resources
 from ...support.fleet import Fleet
 from ...support.playing import Namespace
@@ -41,7 +45,7 @@ def test_how_far_an_engine_is_with_the_model_is_told_as_it_goes_on(
 ) -> None:
     fleet = Fleet(namespace)
     fleet.ready = False
-    with operating(), fleet.running():
+    with operating() as operator, fleet.running():
         namespace.create(resources.manifest())
         namespace.until("demo", "ModelReady", "False", "Loading")
         (engine,) = eventually(lambda: list(fleet.engines.values()))
@@ -52,6 +56,10 @@ def test_how_far_an_engine_is_with_the_model_is_told_as_it_goes_on(
                 until=lambda said: f"{percent} % of the weights are read" in said,  # noqa: B023
             )
         assert "at this pace all of it is there about" in _message(namespace)
+        written = operator.writes
+        before_s = time.monotonic()
+        eventually(lambda: time.monotonic() - before_s > 2 * PERIOD_S)
+        assert operator.writes == written
         events = [item["reason"] for item in namespace.listed("Event")]
         assert events.count("Loading") == 1
         fleet.ready = True

@@ -3,6 +3,7 @@
 import http.client
 import json
 import socket
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +14,7 @@ from hypic_engine.plugin.front.early import Early
 from ...support.apiserver import free_ports
 
 
-def arguments(port, host="127.0.0.1", **changed):
+def arguments(port=1, host="127.0.0.1", **changed):
     return SimpleNamespace(
         **{"host": host, "port": port, "node_rank": 0, "ssl_certfile": None} | changed
     )
@@ -83,6 +84,31 @@ def test_the_address_is_free_as_soon_as_it_is_closed(early):
     early.close()
 
 
+@pytest.mark.parametrize(
+    ("workers", "http2", "leaves"), [(1, False, False), (2, False, True), (1, True, True)]
+)
+def test_several_servers_bind_it_before_their_application_starts(early, workers, http2, leaves):
+    port = free_ports(1)[0]
+    early.open(arguments(port))
+    early.leave(arguments(tokenizer_worker_num=workers, enable_http2=http2))
+    if leaves:
+        with pytest.raises(ConnectionRefusedError):
+            asked(port)
+    else:
+        assert asked(port)[0] == 503
+
+
+def test_a_client_that_drips_holds_up_nobody(early):
+    port = free_ports(1)[0]
+    early.open(arguments(port))
+    with socket.create_connection(("127.0.0.1", port)) as drips:
+        drips.sendall(b"GE")
+        before_s = time.monotonic()
+        assert asked(port)[0] == 503
+        early.close()
+        assert time.monotonic() - before_s < 0.9
+
+
 def test_an_address_of_the_sixth_version(early):
     port = free_ports(1)[0]
     early.open(arguments(port, host="::1"))
@@ -116,6 +142,23 @@ def test_weights_are_counted_once_they_are_taken(tmp_path):
     seen = [(item, loading.told(tmp_path / "own")) for item in taken]
     assert seen == [(tensors[0], 0), (tensors[1], 25)]
     assert loading.told(tmp_path / "own") == 100
+
+
+def test_files_that_are_not_there_are_missed_when_they_are_asked_for(tmp_path):
+    def missing():
+        raise RuntimeError("Cannot find any model weights")
+
+    with pytest.raises(RuntimeError, match="Cannot find"):
+        loading.Weights(tmp_path).count(missing)
+
+
+def test_a_folder_that_cannot_be_written_keeps_no_model_from_being_loaded(tmp_path):
+    (tmp_path / "file").touch()
+    weights = loading.Weights(tmp_path / "file" / "own")
+    weights.learn((str(tmp_path), [str(tmp_path / "no such file")], True))
+    tensors = [("x", SimpleNamespace(nbytes=1))]
+    assert list(weights.count(lambda: iter(tensors))) == tensors
+    assert loading.told(tmp_path / "file" / "own") is None
 
 
 def test_a_part_that_is_looked_for_later_is_counted_too(tmp_path):

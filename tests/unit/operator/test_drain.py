@@ -75,6 +75,8 @@ def test_a_clock_that_jumps_ahead_cuts_no_stream(told_s: float, left_s: float, a
 def test_an_engine_hears_of_a_timeout_that_was_lowered_meanwhile() -> None:
     assert _step(told_s=1, heard=Heard(False, replace(BUSY, left_s=300))).act == "close"
     assert _step(told_s=1, heard=Heard(False, replace(BUSY, left_s=59))).act == "wait"
+    # It could not be told: the new deadline holds all the same.
+    assert _step(told_s=60, heard=Heard(False, replace(BUSY, left_s=3500))).act == "release"
 
 
 def test_only_what_still_runs_at_the_deadline_is_said_to_be_cut() -> None:

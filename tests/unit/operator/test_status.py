@@ -140,7 +140,8 @@ def test_an_engine_that_loads_says_how_far_it_is() -> None:
     facts = _facts(cluster, _whole(cluster, pods=_pods(cluster, resources.loading())))
     (pod,) = facts.observed.of_component("prefill")
     at = datetime.fromisoformat("2026-01-01T00:00:40Z")
-    said = {pod.uid: Progress("weights", 40, at)}
+    said = {pod.uid: Progress("weights", 40, at, 0, at - timedelta(seconds=40))}
+    facts = replace(facts, now=at)
     assert _conditions(replace(facts, progress=said))["Ready"].message.endswith(
         "is loading the model (since 00:00:00 UTC; 40 % of the weights are read; "
         "at this pace all of it is there about 00:01:40 UTC)"
@@ -161,6 +162,15 @@ def test_what_somebody_must_mend_is_degraded_and_what_ends_by_itself_is_not() ->
     assert found.message.startswith("tokens come back, but PrefillReady: 1 of 2 engines are ready")
     found = degraded(resources.crashed(1, "boom"), resources.crashed(1, "boom"))
     assert found.message.startswith("ModelReady: ")
+
+
+def test_one_request_that_failed_is_not_degraded_and_two_are() -> None:
+    cluster = resources.cluster()
+    record = Record()
+    for state in ("False", "True"):
+        record = record.with_answer(NONE, now_s=1.0, ready=frozenset())
+        found = _conditions(_facts(cluster, _whole(cluster), record=record))
+        assert (found["Serving"].status, found["Degraded"].status) == ("False", state)
 
 
 def test_a_roll_that_makes_its_own_room_is_not_degraded() -> None:

@@ -135,7 +135,7 @@ def test_another_token_makes_no_new_revision_and_another_commit_does() -> None:
 HUB_SAYS = """
 import time
 class HfApi:
-    def model_info(self, repo, *, revision, files_metadata):
+    def model_info(self, repo, *, revision, files_metadata, timeout):
         assert files_metadata
         return type("Info", (), {"siblings": [type("File", (), {"size": 200})()]})
 def snapshot_download(repo, *, revision, local_dir):

@@ -8,8 +8,9 @@ import logging
 import socket
 import threading
 from functools import partial
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import TCPServer
 from typing import Any
 
 from .. import loading
@@ -30,7 +31,7 @@ class Early:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._server: HTTPServer | None = None
+        self._server: _Server | None = None
 
     def open(self, server_args: Any, *_: object, **__: object) -> None:
         """Before ``http_server.launch_server``: begin to answer.
@@ -46,23 +47,39 @@ class Early:
         except OSError as error:
             logger.warning("Nobody is told how far the loading is at %s:%d: %s", host, port, error)
             return
-        name = "hypic-early"
-        threading.Thread(target=self._server.serve_forever, name=name, daemon=True).start()
+        serve = partial(self._server.serve_forever, poll_interval=0.05)
+        threading.Thread(target=serve, name="hypic-early", daemon=True).start()
 
-    def close(self, *_: object, **__: object) -> None:
-        """Before ``http_server._setup_and_run_http_server``: leave the address to it."""
+    def leave(self, server_args: Any, *_: object, **__: object) -> None:
+        """Before ``http_server._setup_and_run_http_server``: leave the address to several servers.
+
+        A single one binds it when its application has started; `leaving` closes just before that.
+        """
+        if server_args.tokenizer_worker_num > 1 or server_args.enable_http2:
+            self.close()
+
+    def close(self) -> None:
+        """Leave the address."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
             self._server = None
 
 
-class _Server(HTTPServer):
-    """One request at a time, each for a second at most: nobody holds up the start."""
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
 
     def __init__(self, address: tuple[str, int], answer: Any) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, answer)
+
+    def server_bind(self) -> None:
+        """Without a question to the name service, which may be slow."""
+        TCPServer.server_bind(self)
+
+    def handle_error(self, *_: object) -> None:
+        """Whoever asked has left."""
 
 
 class _Answer(BaseHTTPRequestHandler):

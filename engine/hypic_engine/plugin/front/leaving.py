@@ -1,23 +1,38 @@
-"""Has SIGTERM end the engine from the start, and not only from its first request on.
+"""What happens when SGLang's own application starts: the early server leaves, and SIGTERM is heard.
 
 SGLang 0.5.14 takes the signal over with the first request. Before that it is the HTTP server's, and
 that waits for every connection to close: one that follows ``/pic/events`` never does.
 """
 
+from collections.abc import Callable
+
 from .door import App, Message, Receive, Send
 
 
 class Leaving:
-    """Wraps an ASGI application."""
+    """Wraps an ASGI application.
 
-    def __init__(self, app: App) -> None:
+    Args:
+        app: the application.
+        close: called when it has started, just before its address is bound.
+    """
+
+    def __init__(self, app: App, *, close: Callable[[], None]) -> None:
         self._app = app
+        self._close = close
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve; first of all as if a request had come."""
-        if scope["type"] == "lifespan":
-            _listen()
-        await self._app(scope, receive, send)
+        if scope["type"] != "lifespan":
+            await self._app(scope, receive, send)
+            return
+
+        async def tell(message: Message) -> None:
+            self._close()
+            await send(message)
+
+        _listen()
+        await self._app(scope, receive, tell)
 
 
 def _listen() -> None:

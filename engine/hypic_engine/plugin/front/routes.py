@@ -20,6 +20,7 @@ from .attendance import Attendance
 from .changes import Changes
 from .door import Door
 from .draining import Draining
+from .early import Early
 from .leaving import Leaving
 from .warming import Warming
 
@@ -33,8 +34,9 @@ _ENDS_WORK = frozenset({"/close_session"})
 class Routes:
     """The plugin's routes."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, early: Early) -> None:
         self._settings = settings
+        self._early = early
         self._attendance = Attendance(Path(settings.control_path).parent)
 
     def add(self, *args: object, **kwargs: object) -> None:
@@ -72,7 +74,7 @@ class Routes:
         door = partial(Door, attendance=self._attendance, paths=_paths_of_work(app))
         if app.middleware_stack is None:
             app.add_middleware(door)
-            app.add_middleware(Leaving)
+            app.add_middleware(partial(Leaving, close=self._early.close))
         else:  # an HTTP worker loads plugins when its application has already started
             app.middleware_stack = door(app.middleware_stack)
 
