@@ -57,6 +57,7 @@ def test_an_operator_of_all_namespaces_leaves_one_to_its_own_dynamo_4573(
     with _operator(alone, "own:1", "team/op", "team") as own:
         team.create(resources.manifest())
         _until_made_by("own:1", team)
+        own.rest(team, "demo")
         with _operator(alone, "all:1", "rest/op") as everywhere:
             before = team.versions_of_children("demo")
             everywhere.look(team, "demo")
