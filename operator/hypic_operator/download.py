@@ -58,7 +58,7 @@ class _Server(ThreadingHTTPServer):
         TCPServer.server_bind(self)  # without a question to the name service, which may be slow
 
     def handle_error(self, *_: object) -> None:
-        pass  # whoever asked has left
+        """Whoever asked has left."""
 
 
 class _Answer(BaseHTTPRequestHandler):
@@ -78,7 +78,7 @@ class _Answer(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        pass
+        """The operator asks every few seconds."""
 
 
 def state(folder: Path, size: int) -> dict[str, Any]:

@@ -1,52 +1,24 @@
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from hypic_operator.core import refusals, serving, status
-from hypic_operator.core.api import HypicCluster
+from hypic_operator.core import serving, status
 from hypic_operator.core.desired import engine
-from hypic_operator.core.facts import Condition, Facts
+from hypic_operator.core.facts import Condition
 from hypic_operator.core.loading import Progress
 from hypic_operator.core.observed import Observed
 from hypic_operator.core.plan import Blocked
-from hypic_operator.core.serving import Answer, Record
 
 from ...support import resources
-from ...support.planned import planned
+from ...support.facts import NONE, NOW
+from ...support.facts import conditions as _conditions
+from ...support.facts import facts as _facts
+from ...support.facts import pods as _pods
+from ...support.facts import whole as _whole
 
-TOKEN = Answer(token=True, reason="TokenReceived", message="got one")
-NONE = Answer(token=False, reason="NoAnswer", message="no answer")
-NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
 EARLIER = NOW - timedelta(hours=1)
-
-
-def _facts(
-    cluster: HypicCluster,
-    observed: Observed,
-    *,
-    record: Record | None = None,
-    blocked: Blocked | None = None,
-    now: datetime = NOW,
-) -> Facts:
-    refusal = refusals.refusal(cluster, resources.POLICY)
-    asked = record or Record().with_answer(TOKEN, now_s=1.0, ready=frozenset())
-    plan = planned(cluster, observed, refusal)
-    return Facts(cluster, observed, plan, refusal, asked, blocked, now=now)
-
-
-def _conditions(facts: Facts) -> dict[str, Condition]:
-    return {item.type: item for item in status.conditions(facts)}
-
-
-def _whole(cluster: HypicCluster, **changed: Any) -> Observed:
-    return Observed.of(cluster, *resources.snapshot(cluster, **changed))
-
-
-def _pods(cluster: HypicCluster, *statuses: Any) -> dict[str, Any]:
-    name = f"{cluster.metadata.name}-both-{engine.revision(cluster)}"
-    return {f"{name}-{n}": item for n, item in enumerate(statuses)}
 
 
 def _router_pod(state: Any) -> dict[str, Any]:
@@ -146,41 +118,6 @@ def test_an_engine_that_loads_says_how_far_it_is() -> None:
         "is loading the model (since 00:00:00 UTC; 40 % of the weights are read; "
         "at this pace all of it is there about 00:01:40 UTC)"
     )
-
-
-def test_what_somebody_must_mend_is_degraded_and_what_ends_by_itself_is_not() -> None:
-    cluster = resources.cluster(prefill={"replicas": 2})
-
-    def degraded(*pods: Any) -> Condition:
-        return _conditions(_facts(cluster, _whole(cluster, pods=_pods(cluster, *pods))))["Degraded"]
-
-    assert degraded(resources.READY, resources.loading()) == Condition(
-        "Degraded", "False", "NothingBroken", "nothing waits for anybody to act"
-    )
-    found = degraded(resources.READY, resources.crashed(1, "ModelError: no config.json"))
-    assert (found.status, found.reason) == ("True", "CrashLoopBackOff")
-    assert found.message.startswith("tokens come back, but PrefillReady: 1 of 2 engines are ready")
-    found = degraded(resources.crashed(1, "boom"), resources.crashed(1, "boom"))
-    assert found.message.startswith("ModelReady: ")
-
-
-def test_one_request_that_failed_is_not_degraded_and_two_are() -> None:
-    cluster = resources.cluster()
-    record = Record()
-    for state in ("False", "True"):
-        record = record.with_answer(NONE, now_s=1.0, ready=frozenset())
-        found = _conditions(_facts(cluster, _whole(cluster), record=record))
-        assert (found["Serving"].status, found["Degraded"].status) == ("False", state)
-
-
-def test_a_roll_that_makes_its_own_room_is_not_degraded() -> None:
-    cluster = resources.cluster()
-    full = resources.unschedulable("0/1 nodes are available: 1 Insufficient cpu.")
-    facts = _facts(cluster, _whole(cluster, pods=_pods(cluster, full)))
-    assert _conditions(facts)["Degraded"].reason == "Unschedulable"
-    making = replace(facts.plan.roll, crowded="no room")
-    facts = replace(facts, plan=replace(facts.plan, roll=making))
-    assert _conditions(facts)["Degraded"].status == "False"
 
 
 def test_pods_that_a_quota_forbids_are_told() -> None:
